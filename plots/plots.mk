@@ -1,0 +1,1 @@
+# Plots and the report: gnuplot scripts that read results and nothing else.

@@ -1,0 +1,45 @@
+# Tests. Every tests/test_*.c becomes a program $(B)/tests/test_*, linked with the scene, the cases and the harness (all
+# but its main). tests/test_solver_*.c also get libpabd, and are built twice: NAME (float) and NAME_double. Other C files
+# in tests/ are helpers linked into every test. tests/engines/*.c are small engines for harness tests
+# ($(B)/tests/engines/NAME.so). tests/test_*.sh are scripts that end with the same line "N passed, N failed".
+# Macro in force: PABD_BUILD_DIR, this flavor's build folder relative to the root; tests run in the root.
+
+TEST_SOURCES := $(wildcard tests/test_*.c)
+TEST_SOLVER_SOURCES := $(wildcard tests/test_solver_*.c)
+TEST_SUITE_SOURCES := $(filter-out $(TEST_SOLVER_SOURCES),$(TEST_SOURCES))
+TEST_HELPERS := $(filter-out $(TEST_SOURCES),$(wildcard tests/*.c))
+TEST_SCRIPTS := $(wildcard tests/test_*.sh)
+TEST_ENGINES := $(patsubst tests/engines/%.c,$(B)/tests/engines/%.so,$(wildcard tests/engines/*.c))
+TEST_PROGRAMS := $(TEST_SUITE_SOURCES:tests/%.c=$(B)/tests/%) $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%) \
+                 $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double)
+
+$(B)/obj/%: DEFINES += -DPABD_BUILD_DIR='"$(B)"'
+
+define TEST_LINK
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) $(filter %.a,$^) $(SUITE_LIBS) -o $@
+endef
+
+$(TEST_SUITE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/common/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS)
+	$(TEST_LINK)
+
+$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS) $(LIBPABD_float)
+	$(TEST_LINK)
+
+$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double): $(B)/tests/%_double: $(B)/obj/double/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS) $(LIBPABD_double)
+	$(TEST_LINK)
+
+$(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS_ALL) $(ENGINE_LINK_FLAGS) $(filter %.o,$^) -lm -o $@
+
+# Objects would otherwise be deleted as intermediate files of the pattern rules.
+.SECONDARY:
+
+.PHONY: test test-programs
+test-programs: $(TEST_PROGRAMS) $(TEST_ENGINES) $(PABD_BENCH)
+
+test: test-programs engines ## Build everything and run all tests (T=name: only tests whose name contains it)
+	@tests/run.sh $(B) '$(T)' $(TEST_PROGRAMS) $(TEST_SCRIPTS)
