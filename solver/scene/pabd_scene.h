@@ -173,6 +173,26 @@ double pabd_shape_volume(const pabd_scene *scene, const pabd_shape *shape);
 /* Principal inertia of a single shape of the given mass whose frame is the body frame (sphere, capsule, box, cylinder). */
 pabd_dvec3 pabd_shape_inertia(const pabd_shape *shape, double mass);
 
+/* Mass moments of one solid or of several, in one common frame. */
+typedef struct pabd_mass_moments {
+  double mass;       /* kg */
+  pabd_dvec3 center; /* centre of mass, m */
+  double inertia[6]; /* kg m^2 about the centre of mass: xx, yy, zz, xy, xz, yz (tensor entries: xy = -sum m x y) */
+} pabd_mass_moments;
+
+/* Moments of a shape of uniform density (kg/m^3) in the frame that `local` refers to (the body's). A plane has none. */
+pabd_mass_moments pabd_shape_mass_moments(const pabd_scene *scene, const pabd_shape *shape, double density);
+/* Moments of both together (parallel axes). */
+pabd_mass_moments pabd_mass_moments_add(pabd_mass_moments a, pabd_mass_moments b);
+/* Principal moments, and the rotation from the principal frame to the moments' frame; identity where the tensor is
+ * diagonal already, so that a box keeps its frame. */
+pabd_dvec3 pabd_mass_moments_principal(const pabd_mass_moments *moments, pabd_dquat *rotation);
+/* Sets a body's mass and inertia from its shapes (all added; overlaps count twice) and moves its frame to the centre of mass and principal axes:
+ * the pose, and the `local` of its shapes, follow, the solid stays where it is. `densities` has one entry a shape of the
+ * body, in order. Call it before joints are placed. PABD_ERR_INPUT when the body has no solid shape. */
+pabd_status pabd_scene_mass_from_densities(pabd_scene *scene, int32_t body, const double *densities);
+pabd_status pabd_scene_mass_from_density(pabd_scene *scene, int32_t body, double density);
+
 /* Do the two bodies never collide: same body, both immovable, different worlds, same group, joined, or listed? The
  * lookup is O(joints + ignored); engines build their own tables from the same rule (pabd_scene_filter_pairs). */
 int pabd_scene_ignores(const pabd_scene *scene, int32_t body_a, int32_t body_b);
