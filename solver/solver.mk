@@ -15,3 +15,44 @@ $(LIBPABD_$(1)): $(call objects,$(1),$(SOLVER_SOURCES)) $(FLAG_STAMP)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach flavor,float double,$(eval $(call LIBPABD_RULE,$(flavor))))
+
+# ---- device code ------------------------------------------------------------------------------------------------------
+# Every solver/*.cu is compiled for all architectures in each `make test`, warnings as errors, whether there is a GPU or
+# not. Registers and spills per kernel and architecture go to build/cuda/ptxas.json; tests/test_device.sh fails on a
+# spill. Without contraction (--fmad=false) device and CPU round alike. SAN and DEBUG do not change device objects.
+DEVICE_SOURCES := $(wildcard solver/*.cu)
+DEVICE_ARCHITECTURES := 75 80 86 89 90 100 120
+CUDA_FOLDER := $(THIRD)/cuda
+NVCC = $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc),$(wildcard $(CUDA_FOLDER)/nvidia/cu13/bin/nvcc))
+NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-fopenmp \
+              --threads 2 -Xptxas -v $(foreach a,$(DEVICE_ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a))
+
+.PHONY: device
+device: ## Compile the device code for all architectures (no GPU needed)
+
+ifneq ($(DEVICE_SOURCES),)
+.PHONY: third-party-cuda
+third-party: third-party-cuda
+third-party-cuda: setup
+	@harness/setup/nvcc.sh $(CUDA_FOLDER)
+
+DEVICE_OBJECTS := $(if $(NVCC),$(patsubst solver/%.cu,build/cuda/%.o,$(DEVICE_SOURCES)))
+device: $(if $(NVCC),build/cuda/ptxas.json)
+
+build/cuda/flags.txt: FORCE
+	@mkdir -p $(@D)
+	@text='$(NVCC) $(NVCC_FLAGS)'; printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" > $@
+
+build/cuda/%.o: solver/%.cu build/cuda/flags.txt
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(INCLUDES) -MMD -MP -MF build/cuda/$*.d -MT $@ -c $< -o $@ > build/cuda/$*.log 2>&1 \
+	  || { grep -v '^ptxas info' build/cuda/$*.log >&2; rm -f $@; exit 1; }
+
+build/cuda/ptxas.json: $(DEVICE_OBJECTS) solver/ptxas.awk
+	@for log in $(DEVICE_OBJECTS:.o=.log); do echo "source $$(basename $$log .log).cu"; c++filt < $$log; done | \
+	  awk -v compiler="$$($(NVCC) --version | grep -o 'release.*' | head -n 1)" -f solver/ptxas.awk > $@.tmp
+	@mv $@.tmp $@
+
+-include $(wildcard build/cuda/*.d)
+endif
