@@ -125,14 +125,19 @@ include plots/plots.mk
 include tests/tests.mk
 
 # ---- menu -----------------------------------------------------------------------------------------------------------
-.PHONY: help all setup clean distclean
+.PHONY: help all setup third-party clean distclean
 
 help: ## This menu
 	@echo 'Targets:'
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'Options: SAN=1 (ASan and UBSan), DEBUG=1, V=1 (show commands), CC=..., -j2'
 
-all: $(PABD_BENCH) engines ## Build the harness and all engines
+# Goals that need engines run in two phases: third-party libraries first, then a second make that sees which are there.
+all: third-party ## Build the harness and all engines
+	@$(MAKE) --no-print-directory phase-all
+
+.PHONY: phase-all
+phase-all: $(PABD_BENCH) phase-engines
 
 setup: ## Install or check what the build needs (as root: by itself; otherwise it says what to type)
 	@harness/setup/setup.sh build

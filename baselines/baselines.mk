@@ -1,13 +1,33 @@
 # Engines: shared objects with one exported function, loaded by the harness at run time.
 #
 # baselines/NAME.c or .cpp becomes $(B)/engines/NAME.so (underscores become dashes). pabd.c, the adapter of our own
-# solver, is built twice: pabd.so (float) and pabd-double.so. Extra flags and libraries of an engine:
-#   ENGINE_<file stem>_FLAGS, ENGINE_<file stem>_LIBS, ENGINE_<file stem>_NEEDS (order-only prerequisites)
-# Sources in baselines/common/ are linked into every engine. An engine whose library could not be had is not built;
-# $(B)/engines/NAME.unavailable then holds one line of why, which `pabd-bench list` and the tests show.
+# solver, is built twice: pabd.so (float) and pabd-double.so. Sources in baselines/common/ are linked into every engine.
+# Of an engine NAME.c that needs a library:
+#   ENGINE_NAME_FLAGS, ENGINE_NAME_LIBS   compiler flags and link line
+#   ENGINE_NAME_FROM                      folder of the library under $(THIRD); it is not there: $(ENGINE_NAME_FROM)/unavailable.txt
+#                                         says why, in one line
+# An engine whose library could not be had is not built; $(B)/engines/NAME.unavailable then holds that line, for
+# `pabd-bench list`, the report and the tests. With CI=true a missing library is a failure.
 
+# ---- third-party libraries --------------------------------------------------------------------------------------------
+BULLET := $(THIRD)/bullet
+BULLET_INCLUDES := -isystem $(BULLET)/source/src -isystem $(BULLET)/source/examples -isystem $(BULLET)/source/examples/SharedMemory
+ENGINE_bullet_FROM := $(BULLET)
+ENGINE_bullet_FLAGS := $(BULLET_INCLUDES) -DBT_THREADSAFE=1
+ENGINE_bullet_LIBS := $(BULLET)/lib/libbullet.a -lstdc++ -lpthread -ldl
+ENGINE_bullet_native_FROM := $(BULLET)
+ENGINE_bullet_native_FLAGS := $(ENGINE_bullet_FLAGS)
+ENGINE_bullet_native_LIBS := $(ENGINE_bullet_LIBS)
+
+third-party: setup
+	@baselines/bullet/get.sh $(BULLET) '$(COMPILER) $(NATIVE)'
+
+# ---- engines ----------------------------------------------------------------------------------------------------------
 ENGINE_COMMON := $(call objects,common,$(wildcard baselines/common/*.c)) $(SCENE_OBJECTS)
-ENGINE_STEMS := $(filter-out pabd,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
+ENGINE_ALL_STEMS := $(filter-out pabd,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
+# Those without a library of their own, or whose library is there (its folder has a key.txt, written last).
+ENGINE_STEMS := $(foreach stem,$(ENGINE_ALL_STEMS),$(if $(ENGINE_$(stem)_FROM),$(if $(wildcard $(ENGINE_$(stem)_FROM)/key.txt),$(stem)),$(stem)))
+ENGINE_MISSING := $(filter-out $(ENGINE_STEMS),$(ENGINE_ALL_STEMS))
 dashed = $(subst _,-,$(1))
 ENGINES := $(foreach stem,$(ENGINE_STEMS),$(B)/engines/$(call dashed,$(stem)).so)
 ifneq ($(wildcard baselines/pabd.c),)
@@ -25,7 +45,7 @@ $(eval $(call PABD_ENGINE_RULE,double,pabd-double))
 
 define ENGINE_RULE
 $(B)/obj/common/baselines/$(1).o: DEFINES += $$(ENGINE_$(1)_FLAGS)
-$(B)/obj/common/baselines/$(1).o: | $$(ENGINE_$(1)_NEEDS)
+$(if $(ENGINE_$(1)_FROM),$(B)/obj/common/baselines/$(1).o: $(ENGINE_$(1)_FROM)/key.txt)
 $(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(ENGINE_COMMON)
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
@@ -33,5 +53,13 @@ $(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(ENGINE_C
 endef
 $(foreach stem,$(ENGINE_STEMS),$(eval $(call ENGINE_RULE,$(stem))))
 
-.PHONY: engines
-engines: $(ENGINES) ## Build the engine shared objects
+.PHONY: engines phase-engines
+engines: third-party ## Build the engine shared objects
+	@$(MAKE) --no-print-directory phase-engines
+
+phase-engines: $(ENGINES)
+	@mkdir -p $(B)/engines
+	@rm -f $(B)/engines/*.unavailable
+	@$(foreach stem,$(ENGINE_MISSING),rm -f $(B)/engines/$(call dashed,$(stem)).so; \
+	  { cat $(ENGINE_$(stem)_FROM)/unavailable.txt 2>/dev/null || echo 'its library has not been built (make engines)'; } \
+	  > $(B)/engines/$(call dashed,$(stem)).unavailable; )

@@ -38,8 +38,11 @@ $(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
 # Objects would otherwise be deleted as intermediate files of the pattern rules.
 .SECONDARY:
 
-.PHONY: test test-programs
+.PHONY: test test-programs phase-test
+test: third-party ## Build everything and run all tests (T=name: only tests whose name contains it)
+	@$(MAKE) --no-print-directory phase-test
+
 test-programs: $(TEST_PROGRAMS) $(TEST_ENGINES) $(PABD_BENCH)
 
-test: test-programs engines ## Build everything and run all tests (T=name: only tests whose name contains it)
+phase-test: test-programs phase-engines device
 	@tests/run.sh $(B) '$(T)' $(TEST_PROGRAMS) $(TEST_SCRIPTS)
