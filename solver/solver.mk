@@ -23,7 +23,7 @@ $(foreach flavor,float double,$(eval $(call LIBPABD_RULE,$(flavor))))
 DEVICE_SOURCES := $(wildcard solver/*.cu)
 DEVICE_ARCHITECTURES := 75 80 86 89 90 100 120
 CUDA_FOLDER := $(THIRD)/cuda
-NVCC = $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc),$(wildcard $(CUDA_FOLDER)/nvidia/cu13/bin/nvcc))
+NVCC = $(or $(if $(filter 1,$(PABD_IGNORE_NVCC)),,$(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))),$(wildcard $(CUDA_FOLDER)/nvidia/cu13/bin/nvcc))
 NVCC_FLAGS := -std=c++17 -O3 --fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-fopenmp \
               --threads 2 -Xptxas -v $(foreach a,$(DEVICE_ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a))
 

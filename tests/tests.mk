@@ -46,3 +46,8 @@ test-programs: $(TEST_PROGRAMS) $(TEST_ENGINES) $(PABD_BENCH)
 
 phase-test: test-programs phase-engines device
 	@tests/run.sh $(B) '$(T)' $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+
+.PHONY: check
+check: setup $(BUILD_INFO) ## Format, include rules, static analysis (cppcheck, clang-tidy)
+	@harness/setup/setup.sh check
+	@tests/check.sh format includes cppcheck tidy

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes sure that this machine has what a group of targets needs. Quick when all is there; no network then.
-#   harness/setup/setup.sh GROUP...     build: compile and test;  report: draw;  fetch: third-party sources;  check: lint
+#   harness/setup/setup.sh GROUP...     build: compile and test;  report: draw;  fetch: third-party sources;  check, format: lint
 # What is missing is found by looking for the thing itself (a header that compiles, a program), never by a stamp. As root
 # on Debian or Ubuntu it installs the packages; otherwise it prints the one line to type and exits with 2.
 set -u
@@ -32,13 +32,16 @@ for group in "$@"; do
       program python3; need python3 "python3 (to fetch packages)"
       python3 -m pip --version >/dev/null 2>&1; need python3-pip "pip (to fetch packages)"
       ;;
+    format)
+      program clang-format; need clang-format "clang-format"
+      ;;
     check)
       program clang-format; need clang-format "clang-format"
       program clang-tidy; need clang-tidy "clang-tidy"
       program cppcheck; need cppcheck "cppcheck"
       ;;
     *)
-      echo "setup.sh: unknown group \"$group\" (build, report, fetch, check)" >&2
+      echo "setup.sh: unknown group \"$group\" (build, report, fetch, check, format)" >&2
       exit 2
       ;;
   esac
