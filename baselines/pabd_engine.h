@@ -39,7 +39,7 @@ enum {
   PABD_CAN_RESTITUTION = 1u << 16,
   PABD_CAN_KINEMATIC = 1u << 17,
   PABD_CAN_LOADS = 1u << 18,
-  PABD_CAN_FRICTION_CONE = 1u << 19, /* Coulomb's cone, isotropic; absent = pyramid or other law */
+  PABD_CAN_FRICTION_CONE = 1u << 19,  /* Coulomb's cone, isotropic; absent = pyramid or other law */
   PABD_CAN_PAIR_MATERIALS = 1u << 20, /* any friction table, not only one value */
   PABD_CAN_REPORT_CONTACTS = 1u << 21,
   PABD_CAN_SET_CONTACTS = 1u << 22, /* frozen-contacts mode */
@@ -56,7 +56,7 @@ typedef struct pabd_engine_info {
   const char *precision; /* "float", "double" */
   const char *device;    /* "cpu", or the GPU's name */
   const char *license;
-  const char *build;     /* "source: flags" or "prebuilt: where from" */
+  const char *build; /* "source: flags" or "prebuilt: where from" */
   uint64_t capabilities;
 } pabd_engine_info;
 
@@ -80,22 +80,22 @@ typedef struct pabd_setting_info {
 /* A contact point as an engine or the frozen-contacts mode sees it. The normal points from b to a, gap > 0 apart. */
 typedef struct pabd_contact {
   int32_t body_a, body_b;
-  uint32_t feature;      /* stable id within the pair, or 0 */
-  pabd_dvec3 point;      /* world, m: midway between the two surfaces */
-  pabd_dvec3 normal;     /* world, from b to a */
-  double gap;            /* m */
-  double friction;       /* Coulomb coefficient of the pair */
+  uint32_t feature;  /* stable id within the pair, or 0 */
+  pabd_dvec3 point;  /* world, m: midway between the two surfaces */
+  pabd_dvec3 normal; /* world, from b to a */
+  double gap;        /* m */
+  double friction;   /* Coulomb coefficient of the pair */
   double restitution;
-  pabd_dvec3 force;      /* on a, N, of the last substep (output only) */
+  pabd_dvec3 force; /* on a, N, of the last substep (output only) */
 } pabd_contact;
 
 #define PABD_STAGE_MAX 32
 #define PABD_COUNTER_MAX 48
 
 typedef struct pabd_stage_time {
-  const char *name; /* the kernel's or stage's name */
+  const char *name;   /* the kernel's or stage's name */
   int32_t is_collide; /* 1: belongs to collide_ms; 0: to solve_ms */
-  double ms;        /* wall time in the last frame */
+  double ms;          /* wall time in the last frame */
 } pabd_stage_time;
 
 typedef struct pabd_counter {
@@ -105,8 +105,8 @@ typedef struct pabd_counter {
 } pabd_counter;
 
 /* What the engine says of its last frame. Counters named in the contract: "contacts", "bytes", "bytes_per_body",
- * "bytes_per_contact", "overflow" (things dropped for lack of capacity), "driver_work" (J, cumulative work of motors and
- * kinematic bodies since the start; applied loads are not in it), "rigidity_defect" (before the projection). */
+ * "bytes_per_contact", "overflow" (things dropped for lack of capacity), "driver_work" (J, cumulative work of motors
+ * and kinematic bodies since the start; applied loads are not in it), "rigidity_defect" (before the projection). */
 typedef struct pabd_engine_stats {
   int32_t stage_count;
   pabd_stage_time stages[PABD_STAGE_MAX];
@@ -120,31 +120,33 @@ typedef struct pabd_trace {
   int32_t frame, substep, sweep; /* sweep counts main sweeps, then relax sweeps */
   const char *phase;             /* "sweep", "relax", "dual", "newton" */
   int32_t body_count, joint_count;
-  const double *pose;      /* [body_count][7]: p, q(w,x,y,z) of the iterate */
-  const double *momentum;  /* [body_count][3]: linear momentum that the iterate implies, kg m/s */
-  double residual;         /* gradient norm |T^T g|, N (moments over the body's radius of gyration), infinity norm */
-  double joint_error;      /* largest |C| over hard joint rows, m */
-  double gap_min;          /* smallest contact gap, m */
-  double lambda_max;       /* largest multiplier, N */
-  double objective;        /* of the step, J; NAN where the method has none */
+  const double *pose;     /* [body_count][7]: p, q(w,x,y,z) of the iterate */
+  const double *momentum; /* [body_count][3]: linear momentum that the iterate implies, kg m/s */
+  double residual;        /* gradient norm |T^T g|, N (moments over the body's radius of gyration), infinity norm */
+  double joint_error;     /* largest |C| over hard joint rows, m */
+  double gap_min;         /* smallest contact gap, m */
+  double lambda_max;      /* largest multiplier, N */
+  double objective;       /* of the step, J; NAN where the method has none */
 } pabd_trace;
 typedef void (*pabd_trace_fn)(const pabd_trace *trace, void *user);
 
 typedef struct pabd_engine {
   uint32_t abi;  /* PABD_ENGINE_ABI */
   uint32_t size; /* sizeof(pabd_engine) */
-  /* Can it run here? PABD_OK, or PABD_ERR_UNAVAILABLE with the reason. `info` is filled in both cases as far as known. */
+  /* Can it run here? PABD_OK, or PABD_ERR_UNAVAILABLE with the reason. `info` is filled in both cases as far as known.
+   */
   pabd_status (*probe)(pabd_engine_info *info, pabd_error *error);
   /* All settings; their order is the order in records. */
   const pabd_setting_info *(*settings)(int32_t *count);
   /* A world from a scene (copied). Unknown keys and bad values: PABD_ERR_INPUT; a scene it cannot express:
-   * PABD_ERR_UNSUPPORTED with the reason; nothing is left allocated then. "threads" is a setting of every engine that can. */
+   * PABD_ERR_UNSUPPORTED with the reason; nothing is left allocated then. "threads" is a setting of every engine that
+   * can. */
   pabd_status (*create)(const pabd_scene *scene, const pabd_setting *settings, int32_t setting_count, void **world,
                         pabd_error *error);
   /* One frame of scene->frame_time. PABD_DIVERGED when the engine itself sees that its numbers are gone. */
   pabd_status (*step)(void *world, pabd_error *error);
-  /* pose [body_count][7]: p, q (w, x, y, z) of the centre of mass and principal frame; velocity [body_count][6]: linear,
-   * angular, world frame. Body order of the scene. */
+  /* pose [body_count][7]: p, q (w, x, y, z) of the centre of mass and principal frame; velocity [body_count][6]:
+   * linear, angular, world frame. Body order of the scene. */
   void (*read)(void *world, double *pose, double *velocity);
   void (*stats)(void *world, pabd_engine_stats *stats);
   /* Value in force of setting `index` as text into buffer (all are recorded, defaults too). */

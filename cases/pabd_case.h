@@ -1,7 +1,7 @@
 /* A case: a scene with a claim, a duration, the metrics that judge it and the bounds that are expected.
  *
- * Cases are JSON files (cases/<name>.json, schema in cases/README.md); generators in C build the families (stacks, chains, grids).
- * Parameters declared by a case can be overridden as key=value. Knows nothing of engines. */
+ * Cases are JSON files (cases/<name>.json, schema in cases/README.md); generators in C build the families (stacks,
+ * chains, grids). Parameters declared by a case can be overridden as key=value. Knows nothing of engines. */
 #ifndef PABD_CASE_H
 #define PABD_CASE_H
 
@@ -11,10 +11,10 @@
 
 typedef struct pabd_case_param {
   char key[PABD_KEY_SIZE];
-  char type[8];             /* "int", "real", "choice", "bool" */
+  char type[8];              /* "int", "real", "choice", "bool" */
   char value[PABD_KEY_SIZE]; /* in force, as text */
   char initial[PABD_KEY_SIZE];
-  char range[160];          /* "1 .. 100" or "a | b" */
+  char range[160]; /* "1 .. 100" or "a | b" */
   char unit[16];
   char meaning[160];
 } pabd_case_param;
@@ -32,32 +32,33 @@ typedef struct pabd_case_metric {
 
 typedef struct pabd_case_expect {
   char metric[PABD_KEY_SIZE];
-  char op[4];         /* "<=", ">=", "<", ">", "==" (within tolerance) */
+  char op[4]; /* "<=", ">=", "<", ">", "==" (within tolerance) */
   double bound, tolerance;
   char reason[200];
-  char engines[160];  /* comma-separated globs NAME[:preset] of the engines that it binds, e.g. "pabd:jacobi,pabd:hard" */
+  char
+      engines[160]; /* comma-separated globs NAME[:preset] of the engines that it binds, e.g. "pabd:jacobi,pabd:hard" */
 } pabd_case_expect;
 
 typedef struct pabd_case {
   char id[PABD_KEY_SIZE]; /* file name without .json */
   char family[32];        /* "stack", "chain", "al", "pile", "sanity", ... : groups the report */
   char title[128];
-  char claim[512];        /* what is tested, one or two sentences */
-  char tags[128];         /* comma separated: ci, bench, figure, stress, validation */
+  char claim[512]; /* what is tested, one or two sentences */
+  char tags[128];  /* comma separated: ci, bench, figure, stress, validation */
   pabd_scene scene;
-  double duration;        /* s */
+  double duration; /* s */
   int32_t frame_count;
-  double settle_time;     /* s; metrics `_settled` start here; < 0: none */
-  double energy_ref;      /* J, by the case's rule; > 0 */
-  char energy_rule[64];   /* which rule */
-  double momentum_ref;    /* kg m/s; 0 = largest single body's momentum in the run */
+  double settle_time;   /* s; metrics `_settled` start here; < 0: none */
+  double energy_ref;    /* J, by the case's rule; > 0 */
+  char energy_rule[64]; /* which rule */
+  double momentum_ref;  /* kg m/s; 0 = largest single body's momentum in the run */
   int32_t param_count;
   pabd_case_param params[24];
   int32_t metric_count;
   pabd_case_metric metrics[24];
   int32_t expect_count;
   pabd_case_expect expects[32];
-  char hash[17];          /* 16 hex digits of FNV-1a over the file's bytes and the parameters in force */
+  char hash[17]; /* 16 hex digits of FNV-1a over the file's bytes and the parameters in force */
 } pabd_case;
 
 /* Reads the case file and builds its scene. `overrides` are "key=value" texts. On failure nothing is allocated and

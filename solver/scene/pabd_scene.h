@@ -1,8 +1,8 @@
 /* A scene: bodies, shapes, joints, materials and drivers as plain data in SI units.
  *
  * Every engine gets the same scene, and the judge reads the same scene. Conventions (the project's contract): right
- * handed, z up; quaternions w, x, y, z, unit, body to world; velocities in the world frame; a body's position is that of
- * its centre of mass and its frame is its *principal* frame (the inertia tensor is diagonal in it). Friction and
+ * handed, z up; quaternions w, x, y, z, unit, body to world; velocities in the world frame; a body's position is that
+ * of its centre of mass and its frame is its *principal* frame (the inertia tensor is diagonal in it). Friction and
  * restitution belong to a pair of materials, never to an engine's combining rule.
  *
  * Memory: a scene owns its arrays. `pabd_scene_add_*` may grow them; engines treat a scene as const and copy what they
@@ -46,9 +46,10 @@ typedef enum pabd_motion {
 typedef struct pabd_body {
   char name[PABD_NAME_SIZE]; /* may be empty; unique where it is used by a case */
   pabd_motion motion;
-  double mass;        /* kg, > 0 for dynamic bodies */
-  pabd_dvec3 inertia; /* kg m^2, principal moments about the centre of mass, in the body frame; > 0, triangle inequality */
-  pabd_dpose pose;    /* start pose of the centre of mass and the principal frame */
+  double mass; /* kg, > 0 for dynamic bodies */
+  pabd_dvec3
+      inertia;     /* kg m^2, principal moments about the centre of mass, in the body frame; > 0, triangle inequality */
+  pabd_dpose pose; /* start pose of the centre of mass and the principal frame */
   pabd_dvec3 linear;  /* start velocity of the centre of mass, m/s, world frame */
   pabd_dvec3 angular; /* start angular velocity, rad/s, world frame */
   int32_t group;      /* collision group: bodies of the same group > 0 ignore each other; 0 = none */
@@ -91,7 +92,8 @@ typedef enum pabd_joint_kind {
 typedef enum pabd_motor_kind {
   PABD_MOTOR_NONE,
   PABD_MOTOR_RATE,     /* drives the free coordinate at `motor_target` rad/s or m/s, at most `motor_max` N m or N */
-  PABD_MOTOR_POSITION, /* servo: drives the free coordinate to `motor_target` (+ motor_amplitude sin(motor_frequency t + motor_phase)) rad or m */
+  PABD_MOTOR_POSITION, /* servo: drives the free coordinate to `motor_target` (+ motor_amplitude sin(motor_frequency t +
+                          motor_phase)) rad or m */
   PABD_MOTOR_KIND_COUNT
 } pabd_motor_kind;
 
@@ -100,11 +102,11 @@ typedef enum pabd_motor_kind {
 typedef struct pabd_joint {
   char name[PABD_NAME_SIZE];
   pabd_joint_kind kind;
-  int32_t body_a, body_b; /* body_a may be PABD_WORLD: its frame is then given in world coordinates. b is a body */
+  int32_t body_a, body_b;      /* body_a may be PABD_WORLD: its frame is then given in world coordinates. b is a body */
   pabd_dpose frame_a, frame_b; /* anchor and axes in each body's frame */
   double rest;                 /* m; distance and spring */
-  double stiffness, damping;   /* N/m and N s/m (rad: N m/rad, N m s/rad): spring, or a spring on the free coordinate of a
-                                  hinge or slider about `rest`; 0 = none */
+  double stiffness, damping; /* N/m and N s/m (rad: N m/rad, N m s/rad): spring, or a spring on the free coordinate of a
+                                hinge or slider about `rest`; 0 = none */
   int32_t has_limits;
   double lower, upper; /* limits of the free coordinate, rad or m; for PABD_DISTANCE of the distance */
   pabd_motor_kind motor;
@@ -153,7 +155,8 @@ pabd_body pabd_body_default(void);
 pabd_shape pabd_shape_default(pabd_shape_kind kind);
 pabd_joint pabd_joint_default(pabd_joint_kind kind);
 
-/* Each appends a copy and returns its index, or a negative value when memory is out. Shapes must be added in body order. */
+/* Each appends a copy and returns its index, or a negative value when memory is out. Shapes must be added in body
+ * order. */
 int32_t pabd_scene_add_body(pabd_scene *scene, const pabd_body *body);
 int32_t pabd_scene_add_shape(pabd_scene *scene, const pabd_shape *shape);
 int32_t pabd_scene_add_joint(pabd_scene *scene, const pabd_joint *joint);
@@ -170,7 +173,8 @@ void pabd_joint_place(const pabd_scene *scene, pabd_joint *joint, pabd_dpose wor
 
 /* Volume (m^3), and mass moments per unit density of a shape about its own frame (closed form; hull by tetrahedra). */
 double pabd_shape_volume(const pabd_scene *scene, const pabd_shape *shape);
-/* Principal inertia of a single shape of the given mass whose frame is the body frame (sphere, capsule, box, cylinder). */
+/* Principal inertia of a single shape of the given mass whose frame is the body frame (sphere, capsule, box, cylinder).
+ */
 pabd_dvec3 pabd_shape_inertia(const pabd_shape *shape, double mass);
 
 /* Mass moments of one solid or of several, in one common frame. */
@@ -187,20 +191,23 @@ pabd_mass_moments pabd_mass_moments_add(pabd_mass_moments a, pabd_mass_moments b
 /* Principal moments, and the rotation from the principal frame to the moments' frame; identity where the tensor is
  * diagonal already, so that a box keeps its frame. */
 pabd_dvec3 pabd_mass_moments_principal(const pabd_mass_moments *moments, pabd_dquat *rotation);
-/* Sets a body's mass and inertia from its shapes (all added; overlaps count twice) and moves its frame to the centre of mass and principal axes:
- * the pose, and the `local` of its shapes, follow, the solid stays where it is. `densities` has one entry a shape of the
- * body, in order. Call it before joints are placed. PABD_ERR_INPUT when the body has no solid shape. */
+/* Sets a body's mass and inertia from its shapes (all added; overlaps count twice) and moves its frame to the centre of
+ * mass and principal axes: the pose, and the `local` of its shapes, follow, the solid stays where it is. `densities`
+ * has one entry a shape of the body, in order. Call it before joints are placed. PABD_ERR_INPUT when the body has no
+ * solid shape. */
 pabd_status pabd_scene_mass_from_densities(pabd_scene *scene, int32_t body, const double *densities);
 pabd_status pabd_scene_mass_from_density(pabd_scene *scene, int32_t body, double density);
 
 /* Do the two bodies never collide: same body, both immovable, different worlds, same group, joined, or listed? The
  * lookup is O(joints + ignored); engines build their own tables from the same rule (pabd_scene_filter_pairs). */
 int pabd_scene_ignores(const pabd_scene *scene, int32_t body_a, int32_t body_b);
-/* All filtered pairs that come from joints and from `ignored`, as sorted unique (low, high) pairs, malloc'ed into *pairs. */
+/* All filtered pairs that come from joints and from `ignored`, as sorted unique (low, high) pairs, malloc'ed into
+ * *pairs. */
 pabd_status pabd_scene_filter_pairs(const pabd_scene *scene, int32_t (**pairs)[2], int32_t *count);
 
 /* Checks what any engine may assume: indices, finite numbers, positive masses and inertias (triangle inequality), unit
- * quaternions, planes static, limits ordered. On failure `error` names the object ("body 7 'bob': mass = -1 must be > 0 kg"). */
+ * quaternions, planes static, limits ordered. On failure `error` names the object ("body 7 'bob': mass = -1 must be > 0
+ * kg"). */
 pabd_status pabd_scene_check(const pabd_scene *scene, pabd_error *error);
 
 /* Small maths in double that every user of scenes needs. */
@@ -209,7 +216,7 @@ pabd_dquat pabd_dquat_mul(pabd_dquat a, pabd_dquat b);
 pabd_dquat pabd_dquat_conj(pabd_dquat q);
 pabd_dquat pabd_dquat_from_rotation_vector(pabd_dvec3 r);
 pabd_dquat pabd_dquat_normalize(pabd_dquat q);
-pabd_dpose pabd_dpose_mul(pabd_dpose a, pabd_dpose b);     /* a then b in a's frame */
+pabd_dpose pabd_dpose_mul(pabd_dpose a, pabd_dpose b); /* a then b in a's frame */
 pabd_dpose pabd_dpose_inverse(pabd_dpose a);
 pabd_dvec3 pabd_dpose_apply(pabd_dpose a, pabd_dvec3 point);
 

@@ -11,24 +11,25 @@ extern "C" {
 #endif
 
 /* X(name, text): the one list of status codes. */
-#define PABD_STATUS_LIST(X)                                                                                            \
-  X(PABD_OK, "ok")                                                                                                     \
-  X(PABD_ERR_INPUT, "bad input")                                                                                       \
-  X(PABD_ERR_MEMORY, "out of memory")                                                                                  \
-  X(PABD_ERR_IO, "input/output error")                                                                                 \
-  X(PABD_ERR_UNAVAILABLE, "not available")                                                                             \
-  X(PABD_ERR_UNSUPPORTED, "not supported")                                                                             \
-  X(PABD_ERR_INTERNAL, "internal error")                                                                               \
+#define PABD_STATUS_LIST(X)                \
+  X(PABD_OK, "ok")                         \
+  X(PABD_ERR_INPUT, "bad input")           \
+  X(PABD_ERR_MEMORY, "out of memory")      \
+  X(PABD_ERR_IO, "input/output error")     \
+  X(PABD_ERR_UNAVAILABLE, "not available") \
+  X(PABD_ERR_UNSUPPORTED, "not supported") \
+  X(PABD_ERR_INTERNAL, "internal error")   \
   X(PABD_DIVERGED, "diverged")
 
 typedef enum pabd_status {
 #define PABD_STATUS_ENUM(name, text) name,
   PABD_STATUS_LIST(PABD_STATUS_ENUM)
 #undef PABD_STATUS_ENUM
-  PABD_STATUS_COUNT
+      PABD_STATUS_COUNT
 } pabd_status;
 
-/* One line of text for a person: file, key, what is wrong, what is allowed. Owned by the caller; empty when all is well. */
+/* One line of text for a person: file, key, what is wrong, what is allowed. Owned by the caller; empty when all is
+ * well. */
 typedef struct pabd_error {
   char text[512];
 } pabd_error;
@@ -44,10 +45,10 @@ pabd_status pabd_fail(pabd_error *error, pabd_status status, const char *format,
     ;
 
 /* Propagates any status but PABD_OK. */
-#define PABD_TRY(call)                                                                                                 \
-  do {                                                                                                                 \
-    pabd_status pabd_try_status = (call);                                                                              \
-    if (pabd_try_status != PABD_OK) return pabd_try_status;                                                            \
+#define PABD_TRY(call)                                      \
+  do {                                                      \
+    pabd_status pabd_try_status = (call);                   \
+    if (pabd_try_status != PABD_OK) return pabd_try_status; \
   } while (0)
 
 #ifdef __cplusplus
