@@ -22,6 +22,12 @@ fail() {
   exit 0
 }
 
+# Offline, do not make every build wait for a download that failed a moment ago.
+if [[ ${CI:-} != true && -n $(find "$folder/unavailable.txt" -mmin -10 2>/dev/null) ]]; then
+  echo "Bullet is not available (tried less than 10 minutes ago): $(cat "$folder/unavailable.txt")" >&2
+  exit 0
+fi
+
 # One of several makes at a time; the others then find it done.
 exec 9>"$folder/lock"
 flock 9
@@ -30,7 +36,6 @@ if [[ -f $folder/lib/libbullet.a && $(cat "$folder/key.txt" 2>/dev/null) == "$ke
 if [[ $(cat "$folder/source/VERIFIED" 2>/dev/null) != "$sha256" ]]; then
   echo "  GET  Bullet ($package, about 80 MB, once)"
   file=$("$root/harness/setup/fetch.sh" "$package" "$sha256" sdist "$folder/download" 2>"$folder/fetch.log") || {
-    cat "$folder/fetch.log" >&2
     fail "$(tail -n 1 "$folder/fetch.log")"
   }
   rm -rf "$folder/source" "$folder/source.part"

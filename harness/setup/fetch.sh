@@ -18,14 +18,18 @@ echo "$requirement --hash=sha256:$sha256" >"$requirements"
 if [[ $kind == sdist ]]; then form=(--no-binary :all:); else form=(--only-binary :all:); fi
 # pip checks the hash (--require-hashes) before it asks the package for its metadata. That step runs in a build
 # environment of pip's own; where that cannot be had the second try uses the installed setuptools.
-for extra in "" "" --no-build-isolation; do
-  python3 -m pip download --quiet --no-input --disable-pip-version-check --no-deps "${form[@]}" $extra --require-hashes \
-    -r "$requirements" -d "$folder" >"$log" 2>&1 </dev/null && break
-  sleep 1
+for extra in "" --no-build-isolation; do
+  python3 -m pip download --quiet --no-input --disable-pip-version-check --retries 2 --no-deps "${form[@]}" $extra \
+    --require-hashes -r "$requirements" -d "$folder" >"$log" 2>&1 </dev/null && break
 done
 for file in "$folder"/*; do
   [[ -f $file && $(sha256sum "$file" | cut -d ' ' -f 1) == "$sha256" ]] || continue
   echo "$file"
   exit 0
 done
-say "cannot fetch $requirement: $(grep -m1 -iE 'error' "$log" | cut -c1-200)"
+if grep -qi 'do not match the hashes' "$log"; then
+  say "$requirement: what was served does not have the pinned hash"
+elif grep -qiE 'retrying|connection|timed out|could not find a version' "$log"; then
+  say "$requirement could not be downloaded (no network, or the package index does not have it)"
+fi
+say "$requirement: pip failed: $(grep -v '^ ' "$log" | grep -m1 -i error | cut -c1-160)"

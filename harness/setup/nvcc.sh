@@ -17,6 +17,10 @@ if [[ ${PABD_IGNORE_NVCC:-} != 1 ]] && { command -v nvcc >/dev/null 2>&1 || [[ -
 [[ -x $folder/nvidia/cu13/bin/nvcc ]] && exit 0
 [[ $(uname -m) == x86_64 ]] || fail "the pinned compiler is for x86_64 only"
 mkdir -p "$folder" || exit 2
+if [[ ${CI:-} != true && -n $(find "$folder/unavailable.txt" -mmin -10 2>/dev/null) ]]; then
+  echo "nvcc is not available (tried less than 10 minutes ago): $(cat "$folder/unavailable.txt")" >&2
+  exit 0
+fi
 exec 9>"$folder/lock"
 flock 9
 [[ -x $folder/nvidia/cu13/bin/nvcc ]] && exit 0
@@ -25,7 +29,6 @@ echo "  GET  nvcc 13.0 (five wheels, about 105 MB, once)"
 rm -rf "$folder/part" && mkdir -p "$folder/part"
 while read -r requirement sha256; do
   file=$("$here/fetch.sh" "$requirement" "$sha256" wheel "$folder/part/download" 2>"$folder/fetch.log") || {
-    cat "$folder/fetch.log" >&2
     fail "$(tail -n 1 "$folder/fetch.log")"
   }
   python3 -m zipfile -e "$file" "$folder/part" || fail "cannot unpack $file"
