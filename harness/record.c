@@ -4,7 +4,6 @@
  * value, unit and direction. Lookups are linear: a run has some dozens of keys. */
 #include "record.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
