@@ -23,12 +23,26 @@ typedef struct pabd_motion8 { /* displacement and rotation of one body: one half
 /* The 13-number block H = [a b^T; b D] (x) I3 of one body, about its centre of mass, in world axes at the substep's start, and what
  * the local step needs of it. S = D - b b^T/a. Paper section 4.3. */
 typedef struct pabd_block {
-  real a;      /* N/m */
-  vec3 b;      /* N */
-  sym3 D;      /* N m */
-  sym3 S_inv;  /* 1/(N m) */
-  sym3 K_inv;  /* 1/(N m): inverse of tr(S) 1 - S, the rigid tangent after elimination of the translation */
+  real a;     /* N/m */
+  vec3 b;     /* N */
+  sym3 S;     /* N m: D - b b^T/a; D itself is S + b b^T/a */
+  sym3 S_inv; /* 1/(N m): D' of the closed-form inverse; b' = -S_inv b/a, a' = 1/a + b^T S_inv b/a^2 */
 } pabd_block;
+
+/* World frame of a shape and its sizes: all that the narrow phase reads of it, one cache line in float. */
+typedef struct pabd_shape_frame {
+  vec3 pos;   /* m */
+  mat3 rot;   /* 1: shape to world; columns are the shape's axes */
+  vec3 half;  /* m: half extents of a box; (radius, half length, 0) of round shapes */
+  real reach; /* m: h_frame |w| r / 2 of its body, the spin part of the speculative margin */
+} pabd_shape_frame;
+
+/* Inner node of the hierarchy with the bounds of both children: one cache line in float. */
+typedef struct pabd_node {
+  vec3 lo[2], hi[2];   /* m: bounds of the children */
+  int32_t left, right; /* child: >= 0 inner node, ~i leaf i (in sorted order); the left child ends at leaf `split` */
+  int32_t split, last; /* leaves: left child ends at split, the right one is split + 1 .. last */
+} pabd_node;
 
 typedef struct pabd_wrench {
   vec3 force, torque;
@@ -55,6 +69,11 @@ typedef struct pabd_view {
   /* live counts */
   int32_t body_count, shape_count, node_count, pair_count, contact_count, bond_count, filter_count, material_count;
   int32_t old_count; /* contacts of the frame before */
+  /* collision, set each frame by collide.c */
+  int32_t leaf_count, big_count;               /* shapes in the hierarchy; shapes handled apart */
+  int32_t shape_bits, world_bits, morton_bits; /* layout of the sort keys: world | Morton code (3 x morton_bits) | shape */
+  int32_t pair_slots;                          /* partners a leaf may note in pair_scratch during counting */
+  vec3 morton_lo, morton_scale;                /* m, cells/m */
   /* scalars of the present substep */
   real h, inv_h2;      /* s, 1/s^2 */
   real h_frame;        /* s */
@@ -63,7 +82,7 @@ typedef struct pabd_view {
   real margin, margin_max, edge_bias;
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
-  int32_t dual_now;    /* 1: contact_dual/bond_dual update the multipliers of this sweep */
+  int32_t report_now;  /* 1: body_sweep also computes the rigidity defect */
 } pabd_view;
 
 /* Rows of one class: ranges of body_order, of the contacts and of bond_order. */
