@@ -4,6 +4,8 @@ HARNESS_SOURCES := $(wildcard harness/*.c)
 HARNESS_OBJECTS := $(call objects,common,$(filter-out harness/main.c,$(HARNESS_SOURCES)))
 HARNESS_MAIN := $(call objects,common,$(filter harness/main.c,$(HARNESS_SOURCES)))
 SUITE_OBJECTS := $(HARNESS_OBJECTS) $(CASES_OBJECTS) $(SCENE_OBJECTS)
+# As an archive, so that a test links only what it uses.
+LIBSUITE := $(B)/lib/libsuite.a
 
 PABD_BENCH := $(if $(HARNESS_MAIN),$(B)/pabd-bench)
 
@@ -13,3 +15,8 @@ $(B)/pabd-bench: $(HARNESS_MAIN) $(SUITE_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) $(SUITE_LIBS) -o $@
+
+$(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)

@@ -18,16 +18,16 @@ $(B)/obj/%: DEFINES += -DPABD_BUILD_DIR='"$(B)"'
 define TEST_LINK
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) $(filter %.a,$^) $(SUITE_LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(SUITE_LIBS) -o $@
 endef
 
-$(TEST_SUITE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/common/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS)
+$(TEST_SUITE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/common/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE)
 	$(TEST_LINK)
 
-$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS) $(LIBPABD_float)
+$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_float)
 	$(TEST_LINK)
 
-$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double): $(B)/tests/%_double: $(B)/obj/double/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(SUITE_OBJECTS) $(LIBPABD_double)
+$(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double): $(B)/tests/%_double: $(B)/obj/double/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_double)
 	$(TEST_LINK)
 
 $(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
