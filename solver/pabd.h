@@ -7,8 +7,8 @@
  *   pabd_sim_read(sim, pose, velocity);
  *   pabd_sim_destroy(sim);
  *
- * A simulation copies what it needs from the scene. All calls for one simulation come from one thread; the step itself uses
- * params.threads threads and its bits do not depend on their number. */
+ * A simulation copies what it needs from the scene. All calls for one simulation come from one thread; the step itself
+ * uses params.threads threads and its bits do not depend on their number. */
 #ifndef PABD_H
 #define PABD_H
 
@@ -33,15 +33,15 @@ typedef struct pabd_stats {
   int32_t pair_count, contact_count, contact_closed_count;
   int32_t island_count, island_jacobi, island_gs, island_direct; /* islands by global step */
   int32_t bodies_free, bodies_jacobi, bodies_gs, bodies_direct;
-  int64_t contact_evaluations; /* contact rows evaluated by all passes */
-  int32_t sweeps;              /* main sweeps done, all substeps */
+  int64_t contact_evaluations;                              /* contact rows evaluated by all passes */
+  int32_t sweeps;                                           /* main sweeps done, all substeps */
   int32_t overflow_pairs, overflow_contacts, overflow_fill; /* dropped for lack of capacity, this frame */
   int32_t newton_iterations, newton_failures, ladder_halvings, ladder_bdf2, ladder_euler, ladder_exhausted; /* direct */
-  int32_t colors, color_overflow; /* contact-gs */
-  double residual;      /* N, largest rigid gradient after the last sweep (jacobi) */
-  double rigidity_defect; /* largest |A^T A - 1| before the projection */
-  double bond_error;    /* m, largest hard-row error seen */
-  double driver_work;   /* J, cumulative */
+  int32_t colors, color_overflow;              /* contact-gs */
+  double residual;                             /* N, largest rigid gradient after the last sweep (jacobi) */
+  double rigidity_defect;                      /* largest |A^T A - 1| before the projection */
+  double bond_error;                           /* m, largest hard-row error seen */
+  double driver_work;                          /* J, cumulative */
   int64_t bytes, bytes_bodies, bytes_contacts; /* memory of the simulation, all allocated at creation */
   double bytes_per_body, bytes_per_contact;
   int32_t diverged_body; /* first body whose state is not finite, or -1 */
@@ -66,15 +66,16 @@ typedef struct pabd_sweep_trace {
 } pabd_sweep_trace;
 typedef void (*pabd_sweep_fn)(const pabd_sweep_trace *trace, const pabd_sim *sim, void *user);
 
-/* PABD_ERR_INPUT (scene fails its check), PABD_ERR_UNSUPPORTED (shape or joint without a kernel), PABD_ERR_MEMORY; *sim is
- * NULL then and nothing is left allocated. */
+/* PABD_ERR_INPUT (scene fails its check), PABD_ERR_UNSUPPORTED (shape or joint without a kernel), PABD_ERR_MEMORY; *sim
+ * is NULL then and nothing is left allocated. */
 pabd_status pabd_sim_create(const pabd_scene *scene, const pabd_params *params, pabd_sim **sim, pabd_error *error);
 void pabd_sim_destroy(pabd_sim *sim); /* NULL is fine */
 /* One frame. PABD_DIVERGED when a state is not finite (stats.diverged_body); the state stays readable. */
 pabd_status pabd_sim_step(pabd_sim *sim);
 /* pose [body_count][7] (p, q as w x y z), velocity [body_count][6] (linear, angular; world). Either may be NULL. */
 void pabd_sim_read(const pabd_sim *sim, double *pose, double *velocity);
-/* Pose and linear momentum of the present iterate, inside a trace call. pose [body_count][7], momentum [body_count][3]. */
+/* Pose and linear momentum of the present iterate, inside a trace call. pose [body_count][7], momentum [body_count][3].
+ */
 void pabd_sim_read_iterate(const pabd_sim *sim, double *pose, double *momentum);
 void pabd_sim_stats(const pabd_sim *sim, pabd_stats *stats);
 int32_t pabd_sim_contacts(const pabd_sim *sim, pabd_contact_point *contacts, int32_t capacity);

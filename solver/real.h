@@ -1,8 +1,8 @@
 /* The solver's number type, the markers of the common C11/CUDA dialect, and 3-vector algebra.
  *
- * Everything here is plain functions in the common subset of C11 and CUDA C++: only + - * / sqrt fabs and comparisons, so that
- * a result has the same bits on the CPU (built with -ffp-contract=off) and on a device (built with --fmad=false). sin, cos and
- * atan2 are written here for that reason (error bounds beside them). */
+ * Everything here is plain functions in the common subset of C11 and CUDA C++: only + - * / sqrt fabs and comparisons,
+ * so that a result has the same bits on the CPU (built with -ffp-contract=off) and on a device (built with
+ * --fmad=false). sin, cos and atan2 are written here for that reason (error bounds beside them). */
 #ifndef PABD_REAL_H
 #define PABD_REAL_H
 
@@ -51,28 +51,54 @@ PABD_FN real real_sqrt(real a) {
   return sqrtf(a);
 #endif
 }
-PABD_FN real real_abs(real a) { return a < R(0) ? -a : a; }
-PABD_FN real real_min(real a, real b) { return a < b ? a : b; }
-PABD_FN real real_max(real a, real b) { return a > b ? a : b; }
-PABD_FN real real_clamp(real a, real lo, real hi) { return a < lo ? lo : (a > hi ? hi : a); }
+PABD_FN real real_abs(real a) {
+  return a < R(0) ? -a : a;
+}
+PABD_FN real real_min(real a, real b) {
+  return a < b ? a : b;
+}
+PABD_FN real real_max(real a, real b) {
+  return a > b ? a : b;
+}
+PABD_FN real real_clamp(real a, real lo, real hi) {
+  return a < lo ? lo : (a > hi ? hi : a);
+}
 
 PABD_FN vec3 v3(real x, real y, real z) {
   vec3 r;
   r.x = x, r.y = y, r.z = z;
   return r;
 }
-PABD_FN vec3 v3_add(vec3 a, vec3 b) { return v3(a.x + b.x, a.y + b.y, a.z + b.z); }
-PABD_FN vec3 v3_sub(vec3 a, vec3 b) { return v3(a.x - b.x, a.y - b.y, a.z - b.z); }
-PABD_FN vec3 v3_neg(vec3 a) { return v3(-a.x, -a.y, -a.z); }
-PABD_FN vec3 v3_scale(real s, vec3 a) { return v3(s * a.x, s * a.y, s * a.z); }
-PABD_FN vec3 v3_madd(vec3 a, real s, vec3 b) { return v3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z); } /* a + s b */
-PABD_FN real v3_dot(vec3 a, vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+PABD_FN vec3 v3_add(vec3 a, vec3 b) {
+  return v3(a.x + b.x, a.y + b.y, a.z + b.z);
+}
+PABD_FN vec3 v3_sub(vec3 a, vec3 b) {
+  return v3(a.x - b.x, a.y - b.y, a.z - b.z);
+}
+PABD_FN vec3 v3_neg(vec3 a) {
+  return v3(-a.x, -a.y, -a.z);
+}
+PABD_FN vec3 v3_scale(real s, vec3 a) {
+  return v3(s * a.x, s * a.y, s * a.z);
+}
+PABD_FN vec3 v3_madd(vec3 a, real s, vec3 b) {
+  return v3(a.x + s * b.x, a.y + s * b.y, a.z + s * b.z);
+} /* a + s b */
+PABD_FN real v3_dot(vec3 a, vec3 b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
 PABD_FN vec3 v3_cross(vec3 a, vec3 b) {
   return v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
-PABD_FN vec3 v3_mul(vec3 a, vec3 b) { return v3(a.x * b.x, a.y * b.y, a.z * b.z); }
-PABD_FN real v3_norm2(vec3 a) { return v3_dot(a, a); }
-PABD_FN real v3_norm(vec3 a) { return real_sqrt(v3_dot(a, a)); }
+PABD_FN vec3 v3_mul(vec3 a, vec3 b) {
+  return v3(a.x * b.x, a.y * b.y, a.z * b.z);
+}
+PABD_FN real v3_norm2(vec3 a) {
+  return v3_dot(a, a);
+}
+PABD_FN real v3_norm(vec3 a) {
+  return real_sqrt(v3_dot(a, a));
+}
 /* Unit vector along a, or the fallback when a is shorter than 1e-20. */
 PABD_FN vec3 v3_unit(vec3 a, vec3 fallback) {
   real n = v3_norm(a);
@@ -93,8 +119,12 @@ PABD_FN quat quat_mul(quat a, quat b) {
   return quat_make(a.w * b.w - a.x * b.x - a.y * b.y - a.z * b.z, a.w * b.x + a.x * b.w + a.y * b.z - a.z * b.y,
                    a.w * b.y - a.x * b.z + a.y * b.w + a.z * b.x, a.w * b.z + a.x * b.y - a.y * b.x + a.z * b.w);
 }
-PABD_FN quat quat_conj(quat a) { return quat_make(a.w, -a.x, -a.y, -a.z); }
-PABD_FN vec3 quat_vec(quat a) { return v3(a.x, a.y, a.z); }
+PABD_FN quat quat_conj(quat a) {
+  return quat_make(a.w, -a.x, -a.y, -a.z);
+}
+PABD_FN vec3 quat_vec(quat a) {
+  return v3(a.x, a.y, a.z);
+}
 PABD_FN quat quat_normalize(quat a) {
   real s = R(1) / real_sqrt(a.w * a.w + a.x * a.x + a.y * a.y + a.z * a.z);
   return quat_make(s * a.w, s * a.x, s * a.y, s * a.z);
@@ -104,7 +134,9 @@ PABD_FN vec3 quat_rotate(quat q, vec3 v) {
   vec3 u = quat_vec(q), t = v3_scale(R(2), v3_cross(u, v));
   return v3_add(v, v3_add(v3_scale(q.w, t), v3_cross(u, t)));
 }
-PABD_FN vec3 quat_unrotate(quat q, vec3 v) { return quat_rotate(quat_conj(q), v); }
+PABD_FN vec3 quat_unrotate(quat q, vec3 v) {
+  return quat_rotate(quat_conj(q), v);
+}
 /* (q v q* - v), without the cancellation of forming q v q* first: exact for small rotations in float. */
 PABD_FN vec3 quat_turn(quat q, vec3 v) {
   vec3 u = quat_vec(q), t = v3_scale(R(2), v3_cross(u, v));
@@ -123,17 +155,34 @@ PABD_FN mat3 quat_matrix(quat q) {
 /* sin(x)/x and cos x for |x| <= pi/2 by Taylor in x^2 (degree 16): error below 2e-12 absolute. */
 PABD_FN real sinc_small(real x) {
   real y = x * x;
-  return R(1) - y * (R(1.0 / 6) - y * (R(1.0 / 120) - y * (R(1.0 / 5040) - y * (R(1.0 / 362880) - y * (R(1.0 / 39916800) - y * (R(1.0 / 6227020800.0) - y * R(1.0 / 1307674368000.0)))))));
+  return R(1) - y * (R(1.0 / 6) -
+                     y * (R(1.0 / 120) -
+                          y * (R(1.0 / 5040) -
+                               y * (R(1.0 / 362880) - y * (R(1.0 / 39916800) - y * (R(1.0 / 6227020800.0) -
+                                                                                    y * R(1.0 / 1307674368000.0)))))));
 }
 PABD_FN real cos_small(real x) {
   real y = x * x;
-  return R(1) - y * (R(1.0 / 2) - y * (R(1.0 / 24) - y * (R(1.0 / 720) - y * (R(1.0 / 40320) - y * (R(1.0 / 3628800) - y * (R(1.0 / 479001600.0) - y * (R(1.0 / 87178291200.0) - y * R(1.0 / 20922789888000.0))))))));
+  return R(1) - y * (R(1.0 / 2) -
+                     y * (R(1.0 / 24) -
+                          y * (R(1.0 / 720) - y * (R(1.0 / 40320) - y * (R(1.0 / 3628800) -
+                                                                         y * (R(1.0 / 479001600.0) -
+                                                                              y * (R(1.0 / 87178291200.0) -
+                                                                                   y * R(1.0 / 20922789888000.0))))))));
 }
 /* atan(t) for any t: two half-angle reductions, then Taylor; error below 1e-15 (double). */
 PABD_FN real real_atan(real t) {
   real a = t / (R(1) + real_sqrt(R(1) + t * t));
   real b = a / (R(1) + real_sqrt(R(1) + a * a)), c = b / (R(1) + real_sqrt(R(1) + b * b)), y = c * c; /* |c| <= 0.199 */
-  real p = R(1) - y * (R(1.0 / 3) - y * (R(1.0 / 5) - y * (R(1.0 / 7) - y * (R(1.0 / 9) - y * (R(1.0 / 11) - y * (R(1.0 / 13) - y * (R(1.0 / 15) - y * (R(1.0 / 17) - y * (R(1.0 / 19) - y * R(1.0 / 21))))))))));
+  real p =
+      R(1) -
+      y * (R(1.0 / 3) -
+           y * (R(1.0 / 5) -
+                y * (R(1.0 / 7) -
+                     y * (R(1.0 / 9) -
+                          y * (R(1.0 / 11) -
+                               y * (R(1.0 / 13) -
+                                    y * (R(1.0 / 15) - y * (R(1.0 / 17) - y * (R(1.0 / 19) - y * R(1.0 / 21))))))))));
   return R(8) * c * p;
 }
 /* Angle of (x, y) in (-pi, pi]. */
@@ -164,7 +213,8 @@ PABD_FN vec3 quat_log(quat q) {
   vec3 u = quat_vec(q);
   real n = v3_norm(u);
   /* angle = 2 atan(n/w); for small n the ratio is a series, free of 0/0 */
-  real scale = n < R(1e-3) * q.w ? R(2) / q.w * (R(1) - (n / q.w) * (n / q.w) * R(1.0 / 3)) : R(2) * real_atan2(n, q.w) / n;
+  real scale =
+      n < R(1e-3) * q.w ? R(2) / q.w * (R(1) - (n / q.w) * (n / q.w) * R(1.0 / 3)) : R(2) * real_atan2(n, q.w) / n;
   return v3_scale(scale, u);
 }
 
@@ -177,7 +227,9 @@ PABD_FN vec3 sym3_mul(sym3 s, vec3 v) {
   return v3(s.xx * v.x + s.xy * v.y + s.xz * v.z, s.xy * v.x + s.yy * v.y + s.yz * v.z,
             s.xz * v.x + s.yz * v.y + s.zz * v.z);
 }
-PABD_FN real sym3_trace(sym3 s) { return s.xx + s.yy + s.zz; }
+PABD_FN real sym3_trace(sym3 s) {
+  return s.xx + s.yy + s.zz;
+}
 PABD_FN sym3 sym3_add(sym3 a, sym3 b) {
   return sym3_make(a.xx + b.xx, a.yy + b.yy, a.zz + b.zz, a.xy + b.xy, a.xz + b.xz, a.yz + b.yz);
 }
@@ -190,7 +242,8 @@ PABD_FN sym3 sym3_rank1(sym3 s, real k, vec3 v) {
   return sym3_make(s.xx + w.x * v.x, s.yy + w.y * v.y, s.zz + w.z * v.z, s.xy + w.x * v.y, s.xz + w.x * v.z,
                    s.yz + w.y * v.z);
 }
-/* tr(s) 1 - s: the tensor K of r -> sum r x (w x r) from second moments; its own inverse operation is K -> tr(K)/2 1 - K. */
+/* tr(s) 1 - s: the tensor K of r -> sum r x (w x r) from second moments; its own inverse operation is K -> tr(K)/2 1 -
+ * K. */
 PABD_FN sym3 sym3_gyration(sym3 s) {
   return sym3_make(s.yy + s.zz, s.xx + s.zz, s.xx + s.yy, -s.xy, -s.xz, -s.yz);
 }
@@ -211,7 +264,9 @@ PABD_FN sym3 sym3_rotate_diagonal(quat q, vec3 d) {
   return sym3_rank1(s, d.z, cz);
 }
 
-PABD_FN vec3 mat3_mul(mat3 m, vec3 v) { return v3(v3_dot(m.x, v), v3_dot(m.y, v), v3_dot(m.z, v)); }
+PABD_FN vec3 mat3_mul(mat3 m, vec3 v) {
+  return v3(v3_dot(m.x, v), v3_dot(m.y, v), v3_dot(m.z, v));
+}
 PABD_FN vec3 mat3_tmul(mat3 m, vec3 v) { /* m^T v */
   return v3(m.x.x * v.x + m.y.x * v.y + m.z.x * v.z, m.x.y * v.x + m.y.y * v.y + m.z.y * v.z,
             m.x.z * v.x + m.y.z * v.y + m.z.z * v.z);
@@ -245,7 +300,10 @@ PABD_FN mat3 mat3_mul_sym3(mat3 a, sym3 s) {
   a.x = sym3_mul(s, a.x), a.y = sym3_mul(s, a.y), a.z = sym3_mul(s, a.z);
   return a;
 }
-/* The vector t with [t]x = m^T-antisymmetric part doubled: t = sum over columns r_k x m_k for m = sum f r^T, i.e. sum r x f. */
-PABD_FN vec3 mat3_moment(mat3 m) { return v3(m.z.y - m.y.z, m.x.z - m.z.x, m.y.x - m.x.y); }
+/* The vector t with [t]x = m^T-antisymmetric part doubled: t = sum over columns r_k x m_k for m = sum f r^T, i.e. sum r
+ * x f. */
+PABD_FN vec3 mat3_moment(mat3 m) {
+  return v3(m.z.y - m.y.z, m.x.z - m.z.x, m.y.x - m.x.y);
+}
 
 #endif

@@ -1,9 +1,10 @@
 /* The solver's state: the view that kernels see and the simulation that owns it.
  *
- * All arrays come from fields.def and are carved from one allocation; the view (pointers and scalars) is passed to kernels by
- * pointer on the CPU and by value on a device (static check: below 4 KB). Row capacities are fixed at creation. Islands are
- * sorted into classes by their global step; each class owns a contiguous range of body_order, bond_order and of the contacts,
- * and each global step (jacobi.c, contact_gs.c, direct.c) works on its class's ranges only. */
+ * All arrays come from fields.def and are carved from one allocation; the view (pointers and scalars) is passed to
+ * kernels by pointer on the CPU and by value on a device (static check: below 4 KB). Row capacities are fixed at
+ * creation. Islands are sorted into classes by their global step; each class owns a contiguous range of body_order,
+ * bond_order and of the contacts, and each global step (jacobi.c, contact_gs.c, direct.c) works on its class's ranges
+ * only. */
 #ifndef PABD_STATE_H
 #define PABD_STATE_H
 
@@ -11,8 +12,10 @@
 #include "real.h"
 
 /* Kinds of rows, with their capacities. */
-#define PABD_ROWS_LIST(X) \
-  X(body) X(body_plus1) X(shape) X(node) X(vertex) X(material2) X(filter) X(pair) X(pair4) X(contact) X(end) X(bond) X(bond_end)
+#define PABD_ROWS_LIST(X)                                                                                    \
+  X(body)                                                                                                    \
+  X(body_plus1) X(shape) X(node) X(vertex) X(material2) X(filter) X(pair) X(pair4) X(contact) X(end) X(bond) \
+      X(bond_end)
 
 typedef struct pabd_motion8 { /* displacement and rotation of one body: one half cache line in float */
   vec3 d;                     /* m */
@@ -20,8 +23,8 @@ typedef struct pabd_motion8 { /* displacement and rotation of one body: one half
   quat q; /* 1 */
 } pabd_motion8;
 
-/* The 13-number block H = [a b^T; b D] (x) I3 of one body, about its centre of mass, in world axes at the substep's start, and what
- * the local step needs of it. S = D - b b^T/a. Paper section 4.3. */
+/* The 13-number block H = [a b^T; b D] (x) I3 of one body, about its centre of mass, in world axes at the substep's
+ * start, and what the local step needs of it. S = D - b b^T/a. Paper section 4.3. */
 typedef struct pabd_block {
   real a;     /* N/m */
   vec3 b;     /* N */
@@ -70,19 +73,20 @@ typedef struct pabd_view {
   int32_t body_count, shape_count, node_count, pair_count, contact_count, bond_count, filter_count, material_count;
   int32_t old_count; /* contacts of the frame before */
   /* collision, set each frame by collide.c */
-  int32_t leaf_count, big_count;               /* shapes in the hierarchy; shapes handled apart */
-  int32_t shape_bits, world_bits, morton_bits; /* layout of the sort keys: world | Morton code (3 x morton_bits) | shape */
-  int32_t pair_slots;                          /* partners a leaf may note in pair_scratch during counting */
-  vec3 morton_lo, morton_scale;                /* m, cells/m */
+  int32_t leaf_count, big_count; /* shapes in the hierarchy; shapes handled apart */
+  int32_t shape_bits, world_bits,
+      morton_bits;              /* layout of the sort keys: world | Morton code (3 x morton_bits) | shape */
+  int32_t pair_slots;           /* partners a leaf may note in pair_scratch during counting */
+  vec3 morton_lo, morton_scale; /* m, cells/m */
   /* scalars of the present substep */
-  real h, inv_h2;      /* s, 1/s^2 */
-  real h_frame;        /* s */
-  vec3 gravity;        /* m/s^2 */
+  real h, inv_h2; /* s, 1/s^2 */
+  real h_frame;   /* s */
+  vec3 gravity;   /* m/s^2 */
   real alpha, delta, kappa_fixed, kappa_angle_fixed, stiffness_scale, beta, bond_factor, dual_damping, joint_cap;
   real margin, margin_max, edge_bias;
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
-  int32_t report_now;  /* 1: body_sweep also computes the rigidity defect */
+  int32_t report_now;             /* 1: body_sweep also computes the rigidity defect */
 } pabd_view;
 
 /* Rows of one class: ranges of body_order, of the contacts and of bond_order. */
@@ -110,24 +114,24 @@ struct pabd_sim {
   pabd_range range[PABD_CLASS_COUNT];
   int32_t capacity_body, capacity_body_plus1, capacity_shape, capacity_node, capacity_vertex, capacity_material2,
       capacity_filter, capacity_pair, capacity_pair4, capacity_contact, capacity_end, capacity_bond, capacity_bond_end;
-  void *memory;          /* the one allocation of all fields */
+  void *memory; /* the one allocation of all fields */
   size_t memory_bytes;
-  pabd_joint *joints;    /* [joint_count] copy of the scene's joints (direct solver, drivers) */
+  pabd_joint *joints; /* [joint_count] copy of the scene's joints (direct solver, drivers) */
   int32_t joint_count;
   pabd_load *loads;
   int32_t load_count;
   int32_t *joint_bond_first; /* [joint_count + 1] first bond of a joint */
-  int64_t frame;         /* frames done */
-  double time;           /* s */
-  double driver_work;    /* J */
+  int64_t frame;             /* frames done */
+  double time;               /* s */
+  double driver_work;        /* J */
   /* islands (host): [island_count] */
   int32_t island_count;
   int32_t *island_class, *island_body_count, *island_contact_count, *island_bond_count; /* [capacity_body] */
   int32_t *island_body_first, *island_contact_first, *island_bond_first; /* into the class's ordered lists */
-  int32_t *scratch;      /* [scratch_count] integers for host passes (union-find, counting sorts) */
+  int32_t *scratch; /* [scratch_count] integers for host passes (union-find, counting sorts) */
   size_t scratch_count;
-  void *gs;              /* contact_gs.c's own state */
-  void *direct;          /* direct.c's own state */
+  void *gs;                         /* contact_gs.c's own state */
+  void *direct;                     /* direct.c's own state */
   const pabd_contact_point *frozen; /* copy, or NULL */
   int32_t frozen_count;
   pabd_sweep_fn trace;
@@ -135,25 +139,30 @@ struct pabd_sim {
   double stage_start;
 };
 
-/* -- backend_cpu.c: launchers ------------------------------------------------------------------------------------------------- */
+/* -- backend_cpu.c: launchers
+ * ------------------------------------------------------------------------------------------------- */
 /* Runs kernel k for rows [first, first + count) of its range (bodies through body_order, bonds through bond_order). */
 void pabd_launch(pabd_sim *sim, pabd_kernel k, int32_t first, int32_t count);
 const char *pabd_kernel_name(pabd_kernel k);
 /* One row of a kernel, serially (tests). */
 void pabd_kernel_row(pabd_kernel k, int32_t i, const pabd_view *view);
 
-/* -- stage timers (timers.c) -------------------------------------------------------------------------------------------------------- */
+/* -- stage timers (timers.c)
+ * -------------------------------------------------------------------------------------------------------- */
 /* Wall clock between begin and end is added to the timer of that name (a string literal). */
 double pabd_stage_begin(pabd_sim *sim);
 void pabd_stage_end(pabd_sim *sim, const char *name, int32_t is_collide, double begin);
 
-/* -- primitives.c: integer primitives, deterministic for any thread count ------------------------------------------------------- */
-int32_t pabd_scan_exclusive(int32_t *values, int32_t count);                       /* in place; returns the sum */
-void pabd_sort_u64(uint64_t *keys, uint64_t *scratch, int32_t count, int32_t threads); /* radix sort, ascending, in place */
+/* -- primitives.c: integer primitives, deterministic for any thread count
+ * ------------------------------------------------------- */
+int32_t pabd_scan_exclusive(int32_t *values, int32_t count); /* in place; returns the sum */
+void pabd_sort_u64(uint64_t *keys, uint64_t *scratch, int32_t count,
+                   int32_t threads); /* radix sort, ascending, in place */
 
-/* -- stages of a frame (step.c calls them in this order) -------------------------------------------------------------------------- */
-void pabd_collide(pabd_sim *sim);       /* collide.c: bounds, LBVH, pairs, manifolds */
-void pabd_islands(pabd_sim *sim);       /* islands.c: islands, classes, body_order, bond_order, pair_first, contact counts */
+/* -- stages of a frame (step.c calls them in this order)
+ * -------------------------------------------------------------------------- */
+void pabd_collide(pabd_sim *sim); /* collide.c: bounds, LBVH, pairs, manifolds */
+void pabd_islands(pabd_sim *sim); /* islands.c: islands, classes, body_order, bond_order, pair_first, contact counts */
 void pabd_contacts_fill(pabd_sim *sim); /* contacts.c: contact rows from manifolds, warm start, gather lists */
 void pabd_contacts_save(pabd_sim *sim); /* contacts.c: keep multipliers for the next frame */
 void pabd_step_free(pabd_sim *sim, const pabd_range *range);       /* jacobi.c: bodies without rows */

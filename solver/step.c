@@ -1,0 +1,89 @@
+/* One frame: this function is the method's table of contents. */
+#include <math.h>
+#include <string.h>
+
+#include "state.h"
+
+static void begin_frame(pabd_sim *sim);
+static void move_kinematic(pabd_sim *sim);
+static pabd_status check_state(pabd_sim *sim);
+
+pabd_status pabd_sim_step(pabd_sim *sim) {
+  begin_frame(sim);
+
+  /* find contacts, once a frame */
+  if (!sim->frozen) pabd_collide(sim); /* bounds -> LBVH -> pairs -> manifolds */
+  pabd_islands(sim);                   /* who is linked to whom, and who solves it */
+  pabd_contacts_fill(sim);             /* rows, warm start from the frame before */
+
+  /* solve, class by class */
+  pabd_step_free(sim, &sim->range[PABD_CLASS_FREE]);
+  if (sim->range[PABD_CLASS_JACOBI].body_count > 0) pabd_step_jacobi(sim, &sim->range[PABD_CLASS_JACOBI]);
+  if (sim->range[PABD_CLASS_GS].body_count > 0) pabd_step_contact_gs(sim, &sim->range[PABD_CLASS_GS]);
+  if (sim->range[PABD_CLASS_DIRECT].body_count > 0) pabd_step_direct(sim, &sim->range[PABD_CLASS_DIRECT]);
+
+  move_kinematic(sim);
+  pabd_contacts_save(sim);
+  return check_state(sim);
+}
+
+/* Applied loads, scalars of the frame, cleared statistics. */
+static void begin_frame(pabd_sim *sim) {
+  pabd_view *v = &sim->view;
+  pabd_stats *stats = &sim->stats;
+  stats->timer_count = 0;
+  stats->sweeps = 0, stats->contact_evaluations = 0;
+  stats->overflow_pairs = stats->overflow_contacts = stats->overflow_fill = 0;
+  stats->newton_iterations = stats->newton_failures = 0;
+  stats->ladder_halvings = stats->ladder_bdf2 = stats->ladder_euler = stats->ladder_exhausted = 0;
+  stats->residual = stats->rigidity_defect = stats->bond_error = 0.0;
+  v->h = v->h_frame;
+  for (int32_t i = 0; i < v->body_count && sim->load_count > 0; ++i)
+    v->load_force[i] = v->load_torque[i] = v3(R(0), R(0), R(0));
+  for (int32_t l = 0; l < sim->load_count; ++l) {
+    const pabd_load *load = &sim->loads[l];
+    /* the load of a frame is the one that acts at its middle */
+    double middle = sim->time + 0.5 * (double)v->h_frame;
+    if (middle < load->start || middle >= load->end || v->motion[load->body] != PABD_DYNAMIC) continue;
+    v->load_force[load->body] =
+        v3_add(v->load_force[load->body], v3((real)load->force.x, (real)load->force.y, (real)load->force.z));
+    v->load_torque[load->body] =
+        v3_add(v->load_torque[load->body], v3((real)load->torque.x, (real)load->torque.y, (real)load->torque.z));
+  }
+  pabd_launch(sim, PABD_K_frame_begin, 0, v->body_count);
+  /* multipliers of joints decay as those of contacts do */
+  real scale = sim->params.warm_start && sim->params.multipliers ? (real)(sim->params.alpha * sim->params.gamma) : R(0);
+  for (int32_t j = 0; j < v->bond_count; ++j) v->bond_lambda[j] = v3_scale(scale, v->bond_lambda[j]);
+}
+
+/* Prescribed motion of kinematic bodies over the whole frame. */
+static void move_kinematic(pabd_sim *sim) {
+  pabd_view *v = &sim->view;
+  for (int32_t k = sim->stats.dynamic_count; k < v->body_count; ++k) {
+    int32_t i = v->body_order[k];
+    if (v->motion[i] != PABD_KINEMATIC) continue;
+    v->pos[i] = v3_madd(v->pos_frame[i], v->h_frame, v->vel[i]);
+    v->rot[i] = quat_normalize(quat_mul(quat_exp(v3_scale(v->h_frame, v->omega[i])), v->rot_frame[i]));
+  }
+}
+
+static pabd_status check_state(pabd_sim *sim) {
+  const pabd_view *v = &sim->view;
+  sim->frame += 1;
+  sim->time = (double)sim->frame * (double)v->h_frame;
+  sim->stats.driver_work = sim->driver_work;
+  sim->stats.diverged_body = -1;
+  int32_t closed = 0;
+  for (int32_t c = 0; c < v->contact_count; ++c) closed += v->contact_lambda[c] > R(0);
+  sim->stats.contact_closed_count = closed;
+  real limit = (real)sim->params.angular_velocity_max;
+  for (int32_t i = 0; i < v->body_count; ++i) {
+    vec3 p = v->pos[i], w = v->omega[i], u = v->vel[i];
+    real sum = p.x + p.y + p.z + u.x + u.y + u.z;
+    if (!(real_abs(sum) < R(1e30)) || !(v3_norm2(w) < limit * limit)) {
+      sim->stats.diverged_body = i;
+      return PABD_DIVERGED;
+    }
+  }
+  return PABD_OK;
+}
