@@ -600,6 +600,14 @@ static void make_printable(char *text) {
   }
 }
 
+/* Reasons are one line, whatever an engine wrote into its error text. */
+static void make_line(char *text) {
+  make_printable(text);
+  for (; *text; ++text) {
+    if (*text == '\n' || *text == '\t') *text = ' ';
+  }
+}
+
 /* Waits for the child's exit, its time limit or the person. Returns the wait status; says what happened. */
 static int wait_for(const pabd_job *job, pid_t child, int pipe_end, view *v, const volatile sig_atomic_t *stop,
                     pabd_tick_fn tick, void *user, char *output, int *is_late, int *is_stopped, struct rusage *usage) {
@@ -661,7 +669,7 @@ static void fill_samples(const view *v, pabd_samples *out) {
 }
 
 void pabd_child_run(const pabd_job *job, const volatile sig_atomic_t *stop, pabd_tick_fn tick, void *user,
-                    pabd_outcome *out) {
+                    pabd_run_result *out) {
   memset(out, 0, sizeof *out);
   pabd_metrics_init(&out->metrics);
   out->state = PABD_RUN_FAILED;
@@ -758,14 +766,16 @@ void pabd_child_run(const pabd_job *job, const volatile sig_atomic_t *stop, pabd
     snprintf(out->reason, sizeof out->reason, "ended with exit status %d %s%s%s", WEXITSTATUS(state), where, before,
              said);
   }
+  make_line(out->reason);
+  for (int32_t k = 0; k < out->warning_count; ++k) make_line(out->warnings[k]);
   if (head->is_truncated && out->warning_count < PABD_WARNING_CAPACITY)
     snprintf(out->warnings[out->warning_count++], sizeof out->warnings[0],
              "metrics did not fit into memory after frame %d", out->metrics_frame);
 }
 
-void pabd_outcome_free(pabd_outcome *outcome) {
-  if (!outcome) return;
-  pabd_metrics_free(&outcome->metrics);
-  if (outcome->shared) munmap(outcome->shared, outcome->shared_size);
-  memset(outcome, 0, sizeof *outcome);
+void pabd_run_result_free(pabd_run_result *result) {
+  if (!result) return;
+  pabd_metrics_free(&result->metrics);
+  if (result->shared) munmap(result->shared, result->shared_size);
+  memset(result, 0, sizeof *result);
 }

@@ -42,7 +42,7 @@ typedef struct pabd_job {
 } pabd_job;
 
 /* Per-frame samples and what the engine says of itself. Arrays have frame_count + 1 entries; entry f belongs to frame
- * f, entry 0 is unused. Owned by the outcome. */
+ * f, entry 0 is unused. Owned by the result. */
 typedef struct pabd_samples {
   const double *wall_ms, *cpu_ms;      /* of step(), by the harness's clocks */
   const double *self_ms;               /* the engine's own step time, NAN where it gives none */
@@ -64,7 +64,7 @@ typedef struct pabd_samples {
   } counters[PABD_COUNTER_MAX];
 } pabd_samples;
 
-typedef struct pabd_outcome {
+typedef struct pabd_run_result {
   pabd_run_state state;
   char reason[700]; /* one line; empty when all is well */
   int32_t frames_done;
@@ -83,15 +83,15 @@ typedef struct pabd_outcome {
   char warnings[PABD_WARNING_CAPACITY][200];
   void *shared; /* the mapping that the arrays above lie in */
   size_t shared_size;
-} pabd_outcome;
+} pabd_run_result;
 
 /* Called by the parent a few times a second while the child runs. */
 typedef void (*pabd_tick_fn)(int32_t frame, int32_t frame_count, void *user);
 
 /* Runs the job to its end. `stop` (may be NULL): set by a signal handler to end the run early. `out` must be freed. */
 void pabd_child_run(const pabd_job *job, const volatile sig_atomic_t *stop, pabd_tick_fn tick, void *user,
-                    pabd_outcome *out);
-void pabd_outcome_free(pabd_outcome *outcome);
+                    pabd_run_result *out);
+void pabd_run_result_free(pabd_run_result *result);
 /* "ok", "diverged", ...: the record's status; NULL for states that make no record. */
 const char *pabd_run_state_text(pabd_run_state state);
 

@@ -434,11 +434,7 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
   quat turn;
   vec3 step;
   if (s->local_step == PABD_LOCAL_HESSIAN) {
-    sym3 S = sym3_congruence(total, block.S);
-    mat3 B = E;
-    B.x.x += S.xx, B.y.y += S.yy, B.z.z += S.zz;
-    B.x.y += S.xy, B.y.x += S.xy, B.x.z += S.xz, B.z.x += S.xz, B.y.z += S.yz, B.z.y += S.yz;
-    turn = polar_increment(B);
+    turn = polar_increment(sym3_congruence(total, block.S), E);
     step = v3_scale(inv_a, v3_sub(g_p, quat_turn(turn, b)));
   }
   if (s->local_step != PABD_LOCAL_HESSIAN || s->report_now) {
@@ -454,14 +450,9 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
       step = v3_scale(inv_a, v3_sub(g_p, mat3_mul(dA, b)));
       if (s->local_step == PABD_LOCAL_MASS) {
         sym3 Pc = sym3_congruence(inc, Pi);
-        mat3 B = mat3_mul_sym3(dA, Pc);
-        B.x.x += Pc.xx, B.y.y += Pc.yy, B.z.z += Pc.zz;
-        B.x.y += Pc.xy, B.y.x += Pc.xy, B.x.z += Pc.xz, B.z.x += Pc.xz, B.y.z += Pc.yz, B.z.y += Pc.yz;
-        turn = polar_increment(B);
+        turn = polar_increment(Pc, mat3_mul_sym3(dA, Pc));
       } else if (s->local_step == PABD_LOCAL_FROBENIUS) {
-        mat3 B = dA;
-        B.x.x += R(1), B.y.y += R(1), B.z.z += R(1);
-        turn = polar_increment(B);
+        turn = polar_increment(sym3_make(R(1), R(1), R(1), R(0), R(0), R(0)), dA);
       } else {
         turn = quat_exp(v3_scale(R(0.5), mat3_moment(dA)));
       }

@@ -63,7 +63,7 @@ PABD_FN quat polar_global(mat3 m) {
 
 /* Rotation step of the Newton iteration for b near its own symmetric factor; *ok = 0 where K is not positive definite.
  */
-PABD_FN vec3 polar_newton(mat3 b, int *ok) {
+PABD_FN vec3 polar_newton(mat3 b, vec3 moment, int *ok) {
   sym3 sym =
       sym3_make(b.x.x, b.y.y, b.z.z, R(0.5) * (b.x.y + b.y.x), R(0.5) * (b.x.z + b.z.x), R(0.5) * (b.y.z + b.z.y));
   sym3 k = sym3_gyration(sym);
@@ -72,7 +72,7 @@ PABD_FN vec3 polar_newton(mat3 b, int *ok) {
       k.xx * (k.yy * k.zz - k.yz * k.yz) - k.xy * (k.xy * k.zz - k.xz * k.yz) + k.xz * (k.xy * k.yz - k.yy * k.xz);
   real scale = k.xx + k.yy + k.zz;
   *ok = k.xx > R(0) && minor > R(1e-6) * scale * scale && det > R(1e-6) * scale * scale * scale;
-  return sym3_mul(sym3_inverse(k), mat3_moment(b));
+  return sym3_mul(sym3_inverse(k), moment);
 }
 /* Quaternion of the rotation about d by the angle whose tangent is |d|. */
 PABD_FN quat quat_from_tangent(vec3 d) {
@@ -80,28 +80,32 @@ PABD_FN quat quat_from_tangent(vec3 d) {
   return quat_normalize(quat_make(R(1), s * d.x, s * d.y, s * d.z));
 }
 
-/* Rotation q that brings the identity to the nearest rotation of b (warm start: identity). */
-PABD_FN quat polar_increment(mat3 b) {
+/* Rotation from the identity to the nearest rotation of S + E, S symmetric. The first Newton step takes the moment of E alone: formed
+ * from the sum it would carry S's rounding, which in float is a constant force of 1e-3 N on a stiff body that has converged. */
+PABD_FN quat polar_increment(sym3 S, mat3 E) {
+  mat3 b = E;
+  b.x.x += S.xx, b.y.y += S.yy, b.z.z += S.zz;
+  b.x.y += S.xy, b.y.x += S.xy, b.x.z += S.xz, b.z.x += S.xz, b.y.z += S.yz, b.z.y += S.yz;
   quat q = quat_make(R(1), R(0), R(0), R(0));
   mat3 c = b;
+  vec3 moment = mat3_moment(E);
   for (int pass = 0; pass < 8; ++pass) {
     int ok;
-    vec3 d = polar_newton(c, &ok);
+    vec3 d = polar_newton(c, moment, &ok);
     if (!ok) return polar_global(b);
     real size = v3_norm2(d);
     q = quat_normalize(quat_mul(quat_from_tangent(d), q));
-    /* quadratic: below this step the error left is under rounding; a further pass would only add noise to a small
-     * increment */
+    /* quadratic: below this step the error left is under rounding; a further pass would only add noise to a small increment */
     if (size < (sizeof(real) == 4 ? R(1e-7) : R(1e-15))) return q;
-    mat3 r = quat_matrix(q);
-    c = mat3_mul_transposed(b, r);
+    c = mat3_mul_transposed(b, quat_matrix(q));
+    moment = mat3_moment(c);
   }
   return polar_global(b);
 }
 
 /* Nearest proper rotation of m, warm start q. */
 PABD_FN quat polar(mat3 m, quat q) {
-  return quat_normalize(quat_mul(polar_increment(mat3_mul_transposed(m, quat_matrix(q))), q));
+  return quat_normalize(quat_mul(polar_increment(sym3_make(R(0), R(0), R(0), R(0), R(0), R(0)), mat3_mul_transposed(m, quat_matrix(q))), q));
 }
 
 #endif
