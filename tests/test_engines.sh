@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every engine of baselines/ is built and exports the entry point, or says why it is not available (with CI=true that is a
-# failure). The harness holds no engine and no solver.
+# failure, but for engines that are set up on demand only). The harness holds no engine and no solver.
 passed=0 failed=0 skipped=0
 build=${PABD_BUILD_DIR:-build}
 ok() { passed=$((passed + 1)); }
@@ -18,7 +18,7 @@ for source in baselines/*.c baselines/*.cpp; do
       if nm -D --defined-only "$build/engines/$name.so" | grep -q ' T pabd_engine_entry$'; then ok; else
         bad "$build/engines/$name.so does not export pabd_engine_entry"
       fi
-    elif [[ -s $build/engines/$name.unavailable && ${CI:-} != true ]]; then
+    elif [[ -s $build/engines/$name.unavailable && (${CI:-} != true || $(cat "$build/engines/$name.unavailable") == 'not set up'*) ]]; then
       echo "SKIP $name: not available: $(cat "$build/engines/$name.unavailable")"
       skipped=$((skipped + 1))
     else
