@@ -22,6 +22,18 @@ ENGINE_bullet_native_LIBS := $(ENGINE_bullet_LIBS)
 third-party: setup
 	@baselines/bullet/get.sh $(BULLET) '$(COMPILER) $(NATIVE)'
 
+ODE := $(THIRD)/ode
+ENGINE_ode_FROM := $(ODE)
+ENGINE_ode_LIBS := -lode
+
+# The engines beyond Bullet: each is set up by `make engine-NAME` (baselines/NAME/get.sh), all by `make engines`.
+ENGINES_MORE := ode
+.PHONY: $(addprefix engine-,$(ENGINES_MORE)) $(addprefix get-,$(ENGINES_MORE))
+$(addprefix get-,$(ENGINES_MORE)): get-%: setup
+	@baselines/$*/get.sh $(THIRD)/$* '$(COMPILER)'
+$(addprefix engine-,$(ENGINES_MORE)): engine-%: get-%
+	@if [[ -f $(THIRD)/$*/key.txt ]]; then $(MAKE) --no-print-directory $(B)/engines/$*.so; fi
+
 # ---- engines ----------------------------------------------------------------------------------------------------------
 ENGINE_COMMON := $(call objects,common,$(wildcard baselines/common/*.c)) $(SCENE_OBJECTS)
 ENGINE_ALL_STEMS := $(filter-out pabd,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
@@ -54,12 +66,12 @@ endef
 $(foreach stem,$(ENGINE_STEMS),$(eval $(call ENGINE_RULE,$(stem))))
 
 .PHONY: engines phase-engines
-engines: third-party ## Build the engine shared objects
+engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of ode)
 	@$(MAKE) --no-print-directory phase-engines
 
 phase-engines: $(ENGINES)
 	@mkdir -p $(B)/engines
 	@rm -f $(B)/engines/*.unavailable
 	@$(foreach stem,$(ENGINE_MISSING),rm -f $(B)/engines/$(call dashed,$(stem)).so; \
-	  { cat $(ENGINE_$(stem)_FROM)/unavailable.txt 2>/dev/null || echo 'its library has not been built (make engines)'; } \
+	  { cat $(ENGINE_$(stem)_FROM)/unavailable.txt 2>/dev/null || echo 'not set up (make engine-$(call dashed,$(stem)))'; } \
 	  > $(B)/engines/$(call dashed,$(stem)).unavailable; )

@@ -29,6 +29,7 @@ typedef struct conformance {
   double rest_depth;     /* m a box of 1 kg may sink into the ground */
   double impact;         /* relative error of momentum in a central impact */
   double restitution;    /* absolute error of the coefficient of restitution */
+  double spring;         /* m off after half a period and a period of 1 s, amplitude 0.3 m; 0: 0.02 */
   double motor;          /* relative error of a motor's speed and of its work */
   double contact_force;  /* relative error of reported contact forces at rest; 0: do not check */
 } conformance;
@@ -171,7 +172,7 @@ static double angle_between(const double *row, pabd_dquat q) {
 
 /* Free fall against the discrete solution of semi-implicit Euler, with a start velocity: z = z0 + v t - g h^2 n(n+1)/2.
  */
-static void check_free_fall(const conformance *c) {
+__attribute__((unused)) static void check_free_fall(const conformance *c) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   int32_t b = add_body(&scene, PABD_DYNAMIC, 2, (pabd_dvec3){0.1, 0.2, 0.25}, (pabd_dvec3){1, 2, 3});
@@ -191,7 +192,7 @@ static void check_free_fall(const conformance *c) {
 
 /* Frames and quaternion order: an isotropic body turns about a tilted world axis from a tilted start. A body-frame
  * angular velocity or a quaternion in another order fails at once. */
-static void check_spin(const conformance *c) {
+__attribute__((unused)) static void check_spin(const conformance *c) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   scene.gravity = (pabd_dvec3){0, 0, 0};
@@ -215,7 +216,7 @@ static void check_spin(const conformance *c) {
 }
 
 /* Mass and inertia: one frame of a force and a torque on a tilted anisotropic body; w = R I^-1 R^T t h, v = f h / m. */
-static void check_inertia(const conformance *c) {
+__attribute__((unused)) static void check_inertia(const conformance *c) {
   if (lacks(c, PABD_CAN_LOADS)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -265,7 +266,7 @@ static double slide_once(const conformance *c, double dx, double dy) {
 }
 
 /* Sliding distance of semi-implicit Euler with a frame of 1/60 s: 2.50685 m, in both directions. */
-static void check_slide(const conformance *c) {
+__attribute__((unused)) static void check_slide(const conformance *c) {
   double expected = c->slide_distance > 0 ? c->slide_distance : 2.50685;
   double axis = slide_once(c, 1, 0), diagonal = slide_once(c, sqrt(0.5), sqrt(0.5));
   printf("  %s: slides %.4f m along x, %.4f m along the diagonal (reference %.5f)\n", c->info.name, axis, diagonal,
@@ -278,7 +279,7 @@ static void check_slide(const conformance *c) {
 }
 
 /* Plastic central impact: momentum kept, common speed afterwards. */
-static void check_impact(const conformance *c) {
+__attribute__((unused)) static void check_impact(const conformance *c) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   scene.gravity = (pabd_dvec3){0, 0, 0};
@@ -299,7 +300,7 @@ static void check_impact(const conformance *c) {
 }
 
 /* Restitution 0.5 of a ball dropped from 1 m; the coefficient from the speeds before and after. */
-static void check_restitution(const conformance *c) {
+__attribute__((unused)) static void check_restitution(const conformance *c) {
   if (lacks(c, PABD_CAN_RESTITUTION)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -320,7 +321,7 @@ static void check_restitution(const conformance *c) {
 }
 
 /* A box on the ground neither sinks nor moves; reported contact forces carry its weight. */
-static void check_rest(const conformance *c) {
+__attribute__((unused)) static void check_rest(const conformance *c) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   int32_t ground = add_ground(&scene);
@@ -354,7 +355,7 @@ static void check_rest(const conformance *c) {
 
 /* Ball-joint pendulum from horizontal: the anchor stays, the low point is where it must be, no energy comes from
  * nothing. */
-static void check_pendulum(const conformance *c) {
+__attribute__((unused)) static void check_pendulum(const conformance *c) {
   if (lacks(c, PABD_CAN_SPHERICAL)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -448,13 +449,13 @@ static void check_joint_kind(const conformance *c, pabd_joint_kind kind) {
   pabd_scene_free(&scene);
 }
 
-static void check_joints(const conformance *c) {
+__attribute__((unused)) static void check_joints(const conformance *c) {
   for (int kind = PABD_SPHERICAL; kind < PABD_JOINT_KIND_COUNT; ++kind)
     if (kind != PABD_SPRING) check_joint_kind(c, (pabd_joint_kind)kind);
 }
 
 /* Spring and damper against the closed form of an undamped oscillator's frequency, and the sign of the force. */
-static void check_spring(const conformance *c) {
+__attribute__((unused)) static void check_spring(const conformance *c) {
   if (lacks(c, PABD_CAN_SPRING)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -470,9 +471,10 @@ static void check_spring(const conformance *c) {
   run_start(&r, c, &scene, NULL, 0);
   run_frames(&r, 30);
   if (run_good(&r, "spring")) {
-    CHECK_NEAR(r.pose[b][0], 0.7, 0.02);
+    double tolerance = c->spring > 0 ? c->spring : 0.02;
+    CHECK_NEAR(r.pose[b][0], 0.7, tolerance);
     run_frames(&r, 30);
-    CHECK_NEAR(r.pose[b][0], 1.3, 0.03);
+    CHECK_NEAR(r.pose[b][0], 1.3, tolerance * 1.5);
     CHECK_NEAR(r.pose[b][1], 0, 1e-4);
   }
   run_end(&r);
@@ -525,7 +527,7 @@ static void check_motor(const conformance *c, pabd_joint_kind kind, pabd_motor_k
   pabd_scene_free(&scene);
 }
 
-static void check_motors(const conformance *c) {
+__attribute__((unused)) static void check_motors(const conformance *c) {
   check_motor(c, PABD_HINGE, PABD_MOTOR_RATE);
   check_motor(c, PABD_HINGE, PABD_MOTOR_POSITION);
   check_motor(c, PABD_SLIDER, PABD_MOTOR_RATE);
@@ -533,7 +535,7 @@ static void check_motors(const conformance *c) {
 }
 
 /* Limits with the right sign: a hinge and a slider driven by gravity stop at their upper and lower bound. */
-static void check_limits(const conformance *c) {
+__attribute__((unused)) static void check_limits(const conformance *c) {
   if (lacks(c, PABD_CAN_LIMITS)) return;
   for (int kind = PABD_HINGE; kind <= PABD_SLIDER; ++kind) {
     if (lacks(c, kind == PABD_HINGE ? PABD_CAN_HINGE : PABD_CAN_SLIDER)) continue;
@@ -564,7 +566,7 @@ static void check_limits(const conformance *c) {
 }
 
 /* A distance joint with bounds is a rope: slack above, taut below. */
-static void check_rope(const conformance *c) {
+__attribute__((unused)) static void check_rope(const conformance *c) {
   if (lacks(c, PABD_CAN_DISTANCE)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -590,7 +592,7 @@ static void check_rope(const conformance *c) {
 
 /* A kinematic plate moves as told and drags a box along by friction; its work is what the box gained plus what slipped.
  */
-static void check_kinematic(const conformance *c) {
+__attribute__((unused)) static void check_kinematic(const conformance *c) {
   if (lacks(c, PABD_CAN_KINEMATIC)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -612,7 +614,7 @@ static void check_kinematic(const conformance *c) {
 }
 
 /* Friction belongs to the pair: two equal boxes of different material slide to different distances. */
-static void check_pair_materials(const conformance *c) {
+__attribute__((unused)) static void check_pair_materials(const conformance *c) {
   if (lacks(c, PABD_CAN_PAIR_MATERIALS)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -638,7 +640,7 @@ static void check_pair_materials(const conformance *c) {
 
 /* Filters: boxes of one group, joined bodies, listed pairs and other worlds pass through each other; the rest does not.
  */
-static void check_filters(const conformance *c) {
+__attribute__((unused)) static void check_filters(const conformance *c) {
   for (int rule = 0; rule < 4; ++rule) {
     if (rule == 3 && lacks(c, PABD_CAN_WORLDS)) continue;
     pabd_scene scene;
@@ -662,7 +664,7 @@ static void check_filters(const conformance *c) {
 }
 
 /* Every shape the engine claims rests on the ground at its own height (also of a plane, where it can). */
-static void check_shapes(const conformance *c) {
+__attribute__((unused)) static void check_shapes(const conformance *c) {
   static const uint64_t bit[] = {PABD_CAN_SPHERE, PABD_CAN_CAPSULE,  PABD_CAN_BOX,
                                  PABD_CAN_PLANE,  PABD_CAN_CYLINDER, PABD_CAN_HULL};
   for (int plane = 0; plane < 2; ++plane) {
@@ -717,7 +719,7 @@ static void check_shapes(const conformance *c) {
 }
 
 /* Two runs of a small heap give the same bits; and nothing sleeps, for the heap's boxes keep contact forces. */
-static void check_determinism(const conformance *c) {
+__attribute__((unused)) static void check_determinism(const conformance *c) {
   static run first, second;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -740,7 +742,7 @@ static void check_determinism(const conformance *c) {
 }
 
 /* A sleeping body would not notice that it is pushed gently after ten seconds. */
-static void check_no_sleep(const conformance *c) {
+__attribute__((unused)) static void check_no_sleep(const conformance *c) {
   if (lacks(c, PABD_CAN_LOADS)) return;
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -765,7 +767,7 @@ static void check_no_sleep(const conformance *c) {
 }
 
 /* Settings: unknown keys, bad types and ranges are bad input with a line that names them; values in force are told. */
-static void check_settings(const conformance *c) {
+__attribute__((unused)) static void check_settings(const conformance *c) {
   static const pabd_setting wrong[][1] = {{{"no_such_setting", "1"}}, {{"substeps", "0.5"}}, {{"substeps", "many"}}};
   pabd_scene scene;
   pabd_scene_init(&scene);
@@ -795,8 +797,8 @@ static void check_settings(const conformance *c) {
 }
 
 /* First time the 1:10 stack's top has sunk 0.5 m, or the duration. */
-static double stack_falls(const conformance *c, double ratio, double gap, const pabd_setting *more,
-                          int32_t more_count) {
+__attribute__((unused)) static double stack_falls(const conformance *c, double ratio, double gap,
+                                                  const pabd_setting *more, int32_t more_count) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   add_ground(&scene);

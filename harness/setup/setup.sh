@@ -35,6 +35,9 @@ for group in "$@"; do
     format)
       program clang-format; need clang-format "clang-format"
       ;;
+    ode)
+      header c ode/ode.h; need libode-dev "ODE (a baseline engine)"
+      ;;
     check)
       program clang-format; need clang-format "clang-format"
       program clang-tidy; need clang-tidy "clang-tidy"
