@@ -37,6 +37,10 @@ static pabd_status add_preset_names(pabd_catalog *catalog, pabd_error *error) {
   for (int32_t k = 0; k < count && status == PABD_OK; ++k)
     status = add_name(&catalog->engine_names, &catalog->engine_name_count, names[k], error);
   pabd_free_names(names, count);
+  static const char *const ours[] = {"pabd", "pabd-double"};
+  pabd_path_format(folder, "%s/solver", catalog->places.root);
+  for (int k = 0; k < 2 && status == PABD_OK && pabd_is_folder(folder); ++k)
+    status = add_name(&catalog->engine_names, &catalog->engine_name_count, ours[k], error);
   if (status == PABD_OK && catalog->engine_name_count > 1)
     qsort(catalog->engine_names, (size_t)catalog->engine_name_count, sizeof *catalog->engine_names, compare_names);
   return status;
@@ -157,7 +161,8 @@ pabd_status pabd_catalog_find_preset(const pabd_catalog_engine *engine, const ch
   const pabd_presets *presets = &engine->presets;
   *out = NULL;
   if (!name) {
-    *out = pabd_presets_default(presets);
+    const pabd_preset *preset = *out = pabd_presets_default(presets);
+    if (preset && preset->fault[0]) return pabd_fail(error, PABD_ERR_INPUT, "%.200s: %s", presets->file, preset->fault);
     return PABD_OK;
   }
   const char *known[256];
@@ -166,6 +171,7 @@ pabd_status pabd_catalog_find_preset(const pabd_catalog_engine *engine, const ch
     known[k] = presets->presets[k].name;
     if (strcmp(known[k], name) == 0) {
       *out = &presets->presets[k];
+      if ((*out)->fault[0]) return pabd_fail(error, PABD_ERR_INPUT, "%.200s: %s", presets->file, (*out)->fault);
       return PABD_OK;
     }
   }

@@ -282,10 +282,14 @@ static double collect_stats(context *x, const pabd_engine *engine, void *world, 
   if (stats.stage_count > 0) {
     x->v.collide_ms[frame] = collide;
     x->v.solve_ms[frame] = solve;
-    /* Stages are parts of the step: together they cannot take longer (10 % and 0.1 ms for the clocks). */
-    if (collide + solve > 1.1 * x->v.wall_ms[frame] + 0.1)
-      warn_once(x, WARN_CLOCK, "frame %d: stages of %.3g ms in a step of %.3g ms", frame, collide + solve,
-                x->v.wall_ms[frame]);
+    /* Stages are parts of the step: together they cannot take longer (10 % and 0.1 ms for the clocks). Else none of
+     * them is believed in this frame. */
+    if (!(collide + solve <= 1.1 * x->v.wall_ms[frame] + 0.1)) {
+      warn_once(x, WARN_CLOCK, "frame %d: stages of %.3g ms in a step of %.3g ms are not believed", frame,
+                collide + solve, x->v.wall_ms[frame]);
+      x->v.collide_ms[frame] = x->v.solve_ms[frame] = NAN;
+      for (int32_t k = 0; k < head->stage_count; ++k) x->v.stage_ms[k][frame] = NAN;
+    }
   }
   if (stats.self_ms > 0) {
     x->v.self_ms[frame] = stats.self_ms;

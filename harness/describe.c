@@ -13,16 +13,14 @@ static void print_wrapped(const char *text, int indent, int width) {
   int column = indent;
   while (*text) {
     int length = (int)strcspn(text, " \n");
-    if (column > indent && column + length > width) {
+    if (column > indent && column + 1 + length > width) {
       printf("\n%*s", indent, "");
       column = indent;
     }
-    printf("%.*s", length, text);
-    column += length;
+    column += length + (column > indent);
+    printf("%s%.*s", column > indent + length ? " " : "", length, text);
     text += length;
-    if (*text == 0) break;
-    if (column < width) printf(" "), ++column;
-    ++text;
+    text += strspn(text, " \n");
   }
   printf("\n");
 }
@@ -108,6 +106,7 @@ static void describe_engine(const pabd_catalog_engine *engine) {
     const pabd_preset *p = &engine->presets.presets[k];
     printf("    %s%s\n      ", p->name, p == initial ? " (used when none is named)" : "");
     print_wrapped(p->source[0] ? p->source : "no source given", 6, 110);
+    if (p->fault[0]) printf("      cannot be used: %s\n", p->fault);
     for (int32_t j = 0; j < p->setting_count; ++j)
       printf("%s%s=%s", j ? ", " : "      ", p->settings[j].key, p->settings[j].value);
     printf("%s", p->setting_count ? "\n" : "");

@@ -327,7 +327,7 @@ static pabd_status add_engine_spec(pabd_plan *plan, pabd_catalog *catalog, const
     if (status != PABD_OK) break;
     if (from.word && pabd_is_glob(from.word)) {
       for (int32_t j = 0; j < engine->presets.count && chosen_count < 64; ++j) {
-        if (pabd_glob_match(from.word, engine->presets.presets[j].name))
+        if (pabd_glob_match(from.word, engine->presets.presets[j].name) && !engine->presets.presets[j].fault[0])
           chosen[chosen_count++] = &engine->presets.presets[j];
       }
       if (chosen_count == 0 && !pabd_is_glob(from.name))

@@ -46,7 +46,7 @@ static pabd_status read_preset(const char *path, const char *name, const cJSON *
   snprintf(preset->name, sizeof preset->name, "%s", name);
   for (const cJSON *item = from->child; item; item = item->next) {
     const char *key = item->string;
-    if (strcmp(key, "name") == 0 || strcmp(key, "comment") == 0) continue;
+    if (strcmp(key, "name") == 0 || strcmp(key, "preset") == 0 || strcmp(key, "engine") == 0) continue;
     if (strcmp(key, "source") == 0 && cJSON_IsString(item)) {
       snprintf(preset->source, sizeof preset->source, "%s", item->valuestring);
     } else if (strcmp(key, "default") == 0 && cJSON_IsBool(item)) {
@@ -65,7 +65,7 @@ static pabd_status read_preset(const char *path, const char *name, const cJSON *
       }
     } else {
       return pabd_fail(error, PABD_ERR_INPUT,
-                       "%s: preset '%s': unexpected '%s' (allowed: name, source, default, settings, comment)", path,
+                       "%s: preset '%s': unexpected '%s' (allowed: engine, preset, source, default, settings)", path,
                        name, key);
     }
   }
@@ -109,9 +109,9 @@ static pabd_status read_preset_folder(const char *folder, pabd_presets *out, pab
     pabd_path_format(path, "%s/%s.json", folder, names[k]);
     status = parse_file(path, &root, error);
     if (status != PABD_OK) break;
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "name");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "preset");
     if (name && (!cJSON_IsString(name) || strcmp(name->valuestring, names[k]) != 0))
-      status = pabd_fail(error, PABD_ERR_INPUT, "%s: 'name' must be the file's name, \"%s\"", path, names[k]);
+      status = pabd_fail(error, PABD_ERR_INPUT, "%s: 'preset' must be the file's name, \"%s\"", path, names[k]);
     else
       status = add_preset(out, path, names[k], root, error);
     cJSON_Delete(root);
@@ -142,14 +142,13 @@ pabd_status pabd_presets_load(const pabd_places *places, const pabd_engine_desc 
   else if (is_ours(engine->name) && pabd_is_folder(ours))
     from = ours, status = read_preset_folder(ours, out, error);
   snprintf(out->file, sizeof out->file, "%.*s", PABD_PATH_SIZE - 1, from);
-  /* A preset with a key that the engine lacks is a broken preset file: say which file, not only which key. */
   for (int32_t k = 0; k < out->count && status == PABD_OK && engine->is_available; ++k) {
-    for (int32_t j = 0; j < out->presets[k].setting_count && status == PABD_OK; ++j) {
+    pabd_preset *preset = &out->presets[k];
+    for (int32_t j = 0; j < preset->setting_count && !preset->fault[0]; ++j) {
       pabd_error cause = {""};
-      const pabd_key_value *setting = &out->presets[k].settings[j];
+      const pabd_key_value *setting = &preset->settings[j];
       if (pabd_engine_check_setting(engine, setting->key, setting->value, &cause) != PABD_OK)
-        status =
-            pabd_fail(error, PABD_ERR_INPUT, "%s: preset '%s': %.300s", out->file, out->presets[k].name, cause.text);
+        snprintf(preset->fault, sizeof preset->fault, "preset '%s': %.300s", preset->name, cause.text);
     }
   }
   if (status != PABD_OK) pabd_presets_free(out);

@@ -4,7 +4,7 @@
  * <file>.presets.json):
  *   {"engine": "bullet", "presets": {"default": {"source": "...", "settings": {"iterations": 10}}, ...}}
  * One file a preset, solver/presets/<preset>.json, for our own solver (pabd and all pabd-...):
- *   {"name": "jacobi", "source": "...", "default": true, "settings": {"substeps": 4}}
+ *   {"engine": "pabd", "preset": "jacobi", "source": "...", "default": true, "settings": {"substeps": 4}}
  * Values may be numbers, booleans or texts; they reach the engine as text. The engine's default preset is "default",
  * else the one marked so, else none: the engine's own defaults. */
 #ifndef PABD_PRESETS_H
@@ -21,6 +21,7 @@ typedef struct pabd_key_value {
 typedef struct pabd_preset {
   char name[PABD_KEY_SIZE];
   char source[400];
+  char fault[400]; /* why the engine refuses it (a key or value it does not know); empty when all is well */
   int32_t is_default;
   int32_t setting_count;
   pabd_key_value settings[PABD_SETTING_CAPACITY];
@@ -32,7 +33,8 @@ typedef struct pabd_presets {
   pabd_preset *presets;
 } pabd_presets;
 
-/* Reads the presets of an engine and checks each key against the engine's settings (when it is available). */
+/* Reads the presets of an engine and checks each key against the engine's settings (when it is available); what does
+ * not fit makes that one preset faulty, not its neighbors. A file that cannot be read is an error. */
 pabd_status pabd_presets_load(const pabd_places *places, const pabd_engine_desc *engine, pabd_presets *out,
                               pabd_error *error);
 void pabd_presets_free(pabd_presets *presets);

@@ -102,7 +102,7 @@ static void describe_result(const pabd_run_result *result, const cJSON *record, 
   if (strcmp(verdict, "none") != 0) used += snprintf(out + used, size - (size_t)used, ", %s", verdict);
   const cJSON *expect;
   cJSON_ArrayForEach(expect, cJSON_GetObjectItemCaseSensitive(record, "expect")) {
-    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(expect, "binds"))) continue;
+    if (result->state == PABD_RUN_NA || !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(expect, "binds"))) continue;
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(expect, "ok"))) continue;
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(expect, "value");
     char measured[32] = "nothing";
@@ -114,6 +114,7 @@ static void describe_result(const pabd_run_result *result, const cJSON *record, 
   }
   if (step) used += snprintf(out + used, size - (size_t)used, ", step %.3g ms", step->value);
   if (result->state != PABD_RUN_NA) used += snprintf(out + used, size - (size_t)used, ", %.1f s", result->wall_s);
+  if (result->warning_count) used += snprintf(out + used, size - (size_t)used, ", %d warnings", result->warning_count);
   if (result->reason[0]) snprintf(out + used, size - (size_t)used, ": %s", result->reason);
 }
 

@@ -1,0 +1,3 @@
+/* The test engine as it is. */
+#define FAKE_NAME "fake"
+#include "fake.h"
