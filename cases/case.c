@@ -118,6 +118,15 @@ static const char *syntax_cause(const char *text, size_t size, size_t at) {
   return "not valid JSON here (is a comma or quote missing before it?)";
 }
 
+/* cJSON says the same of bad text and of a failed allocation; this tells them apart. */
+static _Thread_local int allocation_failed;
+
+static void *watched_malloc(size_t size) {
+  void *memory = malloc(size);
+  if (memory == NULL) allocation_failed = 1;
+  return memory;
+}
+
 static pabd_status parse_json(const char *file, const char *text, size_t size, cJSON **out, pabd_error *error) {
   char path[128];
   locator l;
@@ -137,7 +146,10 @@ static pabd_status parse_json(const char *file, const char *text, size_t size, c
                      NESTING_MAX);
   }
   const char *end = NULL;
+  allocation_failed = 0;
+  cJSON_InitHooks(&(cJSON_Hooks){watched_malloc, free});
   cJSON *root = cJSON_ParseWithLengthOpts(text, size + 1, &end, 0);
+  if (root == NULL && allocation_failed) return pabd_fail(error, PABD_ERR_MEMORY, "%.120s: out of memory", file);
   if (root != NULL) {
     while (isspace((unsigned char)*end)) ++end;
     if (*end == '\0') {
@@ -147,6 +159,12 @@ static pabd_status parse_json(const char *file, const char *text, size_t size, c
     cJSON_Delete(root);
   }
   size_t at = end == NULL ? size : (size_t)(end - text) < size ? (size_t)(end - text) : size;
+  // Where a key should begin, the parser stops one character late.
+  if (at > 0 && text[at - 1] != '"' && !isspace((unsigned char)text[at - 1])) {
+    size_t before = at - 1;
+    while (before > 0 && isspace((unsigned char)text[before - 1])) --before;
+    if (before > 0 && (text[before - 1] == ',' || text[before - 1] == '{')) --at;
+  }
   int line = 1, column = 1;
   for (size_t i = 0; i < at; ++i) {
     column = text[i] == '\n' ? 1 : column + 1;
@@ -209,16 +227,18 @@ static pabd_status set_param(reader *r, pabd_case_param *p, const param_rule *ru
     snprintf(p->value, sizeof p->value, "%s", yes ? "true" : "false");
     return PABD_OK;
   }
+  char unit[sizeof p->unit + 1] = "";
+  if (strcmp(p->unit, "1") != 0) snprintf(unit, sizeof unit, " %s", p->unit);
   char *end;
   double x = strtod(text, &end);
   if (end == text || *end != '\0' || !isfinite(x)) {
-    return read_fail(r, "\"%.60s\" is not a finite number (allowed: %s %s)", text, p->range, p->unit);
+    return read_fail(r, "\"%.60s\" is not a finite number (allowed: %s%s)", text, p->range, unit);
   }
   if (strcmp(p->type, "int") == 0 && x != floor(x)) {
     return read_fail(r, "\"%.60s\" is not a whole number (allowed: %s)", text, p->range);
   }
   if (x < rule->low || x > rule->high) {
-    return read_fail(r, "%.10g is out of range (allowed: %s %s)", x, p->range, p->unit);
+    return read_fail(r, "%.10g is out of range (allowed: %s%s)", x, p->range, unit);
   }
   format_real(x, p->value);
   return PABD_OK;
@@ -335,7 +355,8 @@ static pabd_status read_params(reader *r, const cJSON *top, const char *const *o
                        near ? near : "", near ? "\"?" : "",
                        c->param_count > 0 ? names : "none, the case has no parameters");
     }
-    int mark = read_enter(r, key);
+    int mark = read_enter(r, "params");
+    read_enter(r, key);
     PABD_TRY(set_param(r, &c->params[i], &rules[i], equals + 1));
     read_leave(r, mark);
   }
@@ -577,7 +598,9 @@ pabd_status pabd_case_load(const char *path, const char *const *overrides, int32
   if (error != NULL) error->text[0] = '\0';
   pabd_status status = read_file(path, &text, &size, error);
   if (status == PABD_OK) status = parse_json(path, text, size, &top, error);
-  if (status == PABD_OK) status = pabd_scene_init(&out->scene);
+  if (status == PABD_OK && pabd_scene_init(&out->scene) != PABD_OK) {
+    status = pabd_fail(error, PABD_ERR_MEMORY, "%.120s: out of memory", path);
+  }
   if (status == PABD_OK) {
     reader r = {.file = path, .error = error};
     status = read_case(&r, top, path, overrides, override_count, out);
