@@ -1,8 +1,8 @@
 /* Collision detection of a frame: bounds, hierarchy, candidate pairs, manifolds.
  *
- * The element bodies are in lbvh.h and narrow.h; this file orders them. Pairs come out sorted by (low shape, high shape), so
- * nothing after the sort depends on the hierarchy, on the number of threads or on the order of rows. When pairs exceed the
- * capacity, the leaves that come last in key order lose theirs, and the statistics count them. */
+ * The element bodies are in lbvh.h and narrow.h; this file orders them. Pairs come out sorted by (low shape, high
+ * shape), so nothing after the sort depends on the hierarchy, on the number of threads or on the order of rows. When
+ * pairs exceed the capacity, the leaves that come last in key order lose theirs, and the statistics count them. */
 #include <assert.h>
 
 #include "lbvh.h"
@@ -11,16 +11,17 @@
 
 #define BIG_CAPACITY 64 /* solid shapes of a world handled like planes; each costs every leaf one test */
 
-/* Runs body(row, view) for rows first .. first + count of the view; the copy tells the compiler that stores leave the view alone. */
-#define FOR_ROWS(sim, body, first_row, row_count, least, schedule_kind)                                              \
-  do {                                                                                                               \
-    const pabd_view rows_view = (sim)->view;                                                                         \
-    int32_t rows_first = (first_row), rows_end = rows_first + (row_count), rows_threads = (sim)->params.threads;     \
-    if (rows_threads <= 1 || rows_end - rows_first < (least)) {                                                      \
-      for (int32_t row = rows_first; row < rows_end; ++row) body(row, &rows_view);                                   \
-    } else {                                                                                                         \
-      _Pragma(schedule_kind) for (int32_t row = rows_first; row < rows_end; ++row) body(row, &rows_view);            \
-    }                                                                                                                \
+/* Runs body(row, view) for rows first .. first + count of the view; the copy tells the compiler that stores leave the
+ * view alone. */
+#define FOR_ROWS(sim, body, first_row, row_count, least, schedule_kind)                                          \
+  do {                                                                                                           \
+    const pabd_view rows_view = (sim)->view;                                                                     \
+    int32_t rows_first = (first_row), rows_end = rows_first + (row_count), rows_threads = (sim)->params.threads; \
+    if (rows_threads <= 1 || rows_end - rows_first < (least)) {                                                  \
+      for (int32_t row = rows_first; row < rows_end; ++row) body(row, &rows_view);                               \
+    } else {                                                                                                     \
+      _Pragma(schedule_kind) for (int32_t row = rows_first; row < rows_end; ++row) body(row, &rows_view);        \
+    }                                                                                                            \
   } while (0)
 #define EVENLY "omp parallel for schedule(static) num_threads(rows_threads)"
 #define BY_CHUNKS "omp parallel for schedule(dynamic, 64) num_threads(rows_threads)"
@@ -31,10 +32,12 @@ static int32_t bits_for(uint32_t count) { /* bits that hold 0 .. count - 1 */
   return bits;
 }
 
-static real largest(vec3 a) { return real_max(a.x, real_max(a.y, a.z)); }
+static real largest(vec3 a) {
+  return real_max(a.x, real_max(a.y, a.z));
+}
 
-/* Bounds of the centers of movable shapes: the cells of the Morton codes. A ground of 200 m has no say in them. Then the list of
- * big shapes, and the keys of all others. */
+/* Bounds of the centers of movable shapes: the cells of the Morton codes. A ground of 200 m has no say in them. Then
+ * the list of big shapes, and the keys of all others. */
 static void make_keys(pabd_sim *sim) {
   pabd_view *v = &sim->view;
   vec3 lo = v3(R(1e30), R(1e30), R(1e30)), hi = v3_neg(lo);
@@ -55,7 +58,8 @@ static void make_keys(pabd_sim *sim) {
   v->morton_bits = (63 - v->shape_bits - v->world_bits) / 3;
   if (v->morton_bits > 20) v->morton_bits = 20;
   assert(v->morton_bits > 0);
-  /* one cell size for all axes: cells are cubes, so neighbours in the code are neighbours in space; 10 bits are plenty */
+  /* one cell size for all axes: cells are cubes, so neighbours in the code are neighbours in space; 10 bits are plenty
+   */
   if (v->morton_bits > 12) v->morton_bits = 12;
   real scale = (real)((int32_t)1 << v->morton_bits) / real_max(largest(size), R(1e-6));
   v->morton_lo = lo;
@@ -99,7 +103,9 @@ static int32_t order_levels(const pabd_view *v, int32_t *level_first) {
   return levels;
 }
 
-PABD_FN void refit_ordered_at(int32_t k, const pabd_view *s) { refit_at(s->node_order[k], s); }
+PABD_FN void refit_ordered_at(int32_t k, const pabd_view *s) {
+  refit_at(s->node_order[k], s);
+}
 
 static void find_pairs(pabd_sim *sim) {
   pabd_view *v = &sim->view;

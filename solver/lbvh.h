@@ -1,9 +1,10 @@
 /* Broad phase as element bodies: world bounds of shapes, Morton keys, Karras' linear hierarchy, refit, partner search.
  *
- * Karras, "Maximizing parallelism in the construction of BVHs, octrees, and k-d trees" (2012), sections 3 and 4. A key is
- * world | Morton code of the centre | shape, so keys are unique, equal codes are told apart by the shape's index, and the depth is
- * at most 64: a traversal stack of 64 entries cannot overflow. A pair is found once, by the leaf that comes first in key order;
- * leaves of other worlds lie outside the range of leaves searched. Common C11/CUDA dialect. */
+ * Karras, "Maximizing parallelism in the construction of BVHs, octrees, and k-d trees" (2012), sections 3 and 4. A key
+ * is world | Morton code of the centre | shape, so keys are unique, equal codes are told apart by the shape's index,
+ * and the depth is at most 64: a traversal stack of 64 entries cannot overflow. A pair is found once, by the leaf that
+ * comes first in key order; leaves of other worlds lie outside the range of leaves searched. Common C11/CUDA dialect.
+ */
 #ifndef PABD_LBVH_H
 #define PABD_LBVH_H
 
@@ -19,10 +20,12 @@ PABD_FN int32_t clz64(uint64_t x) { /* x != 0 */
 #endif
 }
 
-PABD_FN int is_movable(const pabd_view *s, int32_t shape) { return s->motion[s->shape_body[shape]] == PABD_DYNAMIC; }
+PABD_FN int is_movable(const pabd_view *s, int32_t shape) {
+  return s->motion[s->shape_body[shape]] == PABD_DYNAMIC;
+}
 
-/* Margin of one body: half the margin at rest and what its own motion can close in a frame. The margins of two bodies cover the
- * margin of the pair (pair_margin), for |v_a - v_b| <= |v_a| + |v_b|. */
+/* Margin of one body: half the margin at rest and what its own motion can close in a frame. The margins of two bodies
+ * cover the margin of the pair (pair_margin), for |v_a - v_b| <= |v_a| + |v_b|. */
 PABD_FN real body_margin(const pabd_view *s, int32_t body, real reach) {
   real margin = R(0.5) * s->margin + s->h_frame * v3_norm(s->vel[body]) + reach;
   return real_min(margin, s->margin_max);
@@ -39,7 +42,8 @@ PABD_FN vec3 shape_extent(const pabd_view *s, int32_t i, const pabd_shape_frame 
   const mat3 *m = &f->rot;
   *center = v3(R(0), R(0), R(0));
   switch (s->shape_kind[i]) {
-    case PABD_SPHERE: return v3(f->half.x, f->half.x, f->half.x);
+    case PABD_SPHERE:
+      return v3(f->half.x, f->half.x, f->half.x);
     case PABD_CAPSULE:
       return v3(f->half.x + f->half.y * real_abs(m->x.z), f->half.x + f->half.y * real_abs(m->y.z),
                 f->half.x + f->half.y * real_abs(m->z.z));
@@ -61,16 +65,16 @@ PABD_FN vec3 shape_extent(const pabd_view *s, int32_t i, const pabd_shape_frame 
       return v3_scale(R(0.5), v3_sub(hi, lo));
     }
     case PABD_BOX:
-      return v3(
-          real_abs(m->x.x) * f->half.x + real_abs(m->x.y) * f->half.y + real_abs(m->x.z) * f->half.z,
-          real_abs(m->y.x) * f->half.x + real_abs(m->y.y) * f->half.y + real_abs(m->y.z) * f->half.z,
-          real_abs(m->z.x) * f->half.x + real_abs(m->z.y) * f->half.y + real_abs(m->z.z) * f->half.z);
-    default: return v3(R(1e30), R(1e30), R(1e30)); /* plane: handled apart */
+      return v3(real_abs(m->x.x) * f->half.x + real_abs(m->x.y) * f->half.y + real_abs(m->x.z) * f->half.z,
+                real_abs(m->y.x) * f->half.x + real_abs(m->y.y) * f->half.y + real_abs(m->y.z) * f->half.z,
+                real_abs(m->z.x) * f->half.x + real_abs(m->z.y) * f->half.y + real_abs(m->z.z) * f->half.z);
+    default:
+      return v3(R(1e30), R(1e30), R(1e30)); /* plane: handled apart */
   }
 }
 
-/* bounds: world frame of shape i and its box, fattened by the body's margin. A body whose numbers are no longer finite gets an
- * empty box that meets nothing. */
+/* bounds: world frame of shape i and its box, fattened by the body's margin. A body whose numbers are no longer finite
+ * gets an empty box that meets nothing. */
 PABD_FN void bounds_at(int32_t i, const pabd_view *s) {
   int32_t body = s->shape_body[i];
   quat q = s->rot[body];
@@ -142,7 +146,8 @@ PABD_FN void build_nodes_at(int32_t i, const pabd_view *s) {
   for (int32_t t = reach / 2; t > 0; t /= 2)
     if (common_prefix(s, i, i + (length + t) * d) > least) length += t;
   int32_t other = i + length * d, prefix = common_prefix(s, i, other), split = 0;
-  for (int32_t t = length; t > 1;) { /* first leaf, from i, that differs from i in the first bit after the common prefix */
+  for (int32_t t = length;
+       t > 1;) { /* first leaf, from i, that differs from i in the first bit after the common prefix */
     t = (t + 1) / 2;
     if (split + t < length && common_prefix(s, i, i + (split + t) * d) > prefix) split += t;
   }
@@ -166,16 +171,18 @@ PABD_FN void refit_at(int32_t i, const pabd_view *s) {
       node->hi[side] = s->box_hi[shape];
     } else {
       const pabd_node *c = &s->node[child];
-      node->lo[side] = v3(real_min(c->lo[0].x, c->lo[1].x), real_min(c->lo[0].y, c->lo[1].y),
-                          real_min(c->lo[0].z, c->lo[1].z));
-      node->hi[side] = v3(real_max(c->hi[0].x, c->hi[1].x), real_max(c->hi[0].y, c->hi[1].y),
-                          real_max(c->hi[0].z, c->hi[1].z));
+      node->lo[side] =
+          v3(real_min(c->lo[0].x, c->lo[1].x), real_min(c->lo[0].y, c->lo[1].y), real_min(c->lo[0].z, c->lo[1].z));
+      node->hi[side] =
+          v3(real_max(c->hi[0].x, c->hi[1].x), real_max(c->hi[0].y, c->hi[1].y), real_max(c->hi[0].z, c->hi[1].z));
     }
   }
 }
 
-PABD_FN int boxes_meet(vec3 alo, vec3 ahi, vec3 blo, vec3 bhi) { /* bitwise: no branches; false for what is not a number */
-  return (alo.x <= bhi.x) & (blo.x <= ahi.x) & (alo.y <= bhi.y) & (blo.y <= ahi.y) & (alo.z <= bhi.z) & (blo.z <= ahi.z);
+PABD_FN int boxes_meet(vec3 alo, vec3 ahi, vec3 blo,
+                       vec3 bhi) { /* bitwise: no branches; false for what is not a number */
+  return (alo.x <= bhi.x) & (blo.x <= ahi.x) & (alo.y <= bhi.y) & (blo.y <= ahi.y) & (alo.z <= bhi.z) &
+         (blo.z <= ahi.z);
 }
 
 /* First index of a sorted list whose key is not below `key`. */
@@ -223,8 +230,8 @@ PABD_FN int meets_big(const pabd_view *s, int32_t i, int32_t j) {
   return lowest <= R(0.5) * s->margin && half.x >= R(0);
 }
 
-/* Partners of leaf p: big shapes, and leaves after p in key order. The first `capacity` pair keys go to out[]; returns how many
- * there are. */
+/* Partners of leaf p: big shapes, and leaves after p in key order. The first `capacity` pair keys go to out[]; returns
+ * how many there are. */
 PABD_FN int32_t find_partners(const pabd_view *s, int32_t p, uint64_t *out, int32_t capacity) {
   int32_t i = leaf_shape(s, p), count = 0;
   uint64_t world = (uint64_t)s->body_world[s->shape_body[i]];
@@ -240,7 +247,8 @@ PABD_FN int32_t find_partners(const pabd_view *s, int32_t p, uint64_t *out, int3
 
   int32_t end = s->leaf_count; /* one past the last leaf of this world */
   if (s->world_bits > 0)
-    end = first_not_below(s->morton, s->leaf_count, (world + 1) << (3 * s->morton_bits + s->shape_bits)); /* 63 bits at most: no overflow */
+    end = first_not_below(s->morton, s->leaf_count,
+                          (world + 1) << (3 * s->morton_bits + s->shape_bits)); /* 63 bits at most: no overflow */
 
   vec3 lo = s->box_lo[i], hi = s->box_hi[i];
   int32_t stack[PABD_STACK_SIZE], depth = 0, n = 0;
@@ -258,7 +266,8 @@ PABD_FN int32_t find_partners(const pabd_view *s, int32_t p, uint64_t *out, int3
     }
     left = left && node->left >= 0;
     right = right && node->right >= 0;
-    if (left && right && depth < PABD_STACK_SIZE) stack[depth++] = node->right; /* depth < 64 always holds: unique keys */
+    if (left && right && depth < PABD_STACK_SIZE)
+      stack[depth++] = node->right; /* depth < 64 always holds: unique keys */
     if (left)
       n = node->left;
     else if (right)
@@ -270,19 +279,22 @@ PABD_FN int32_t find_partners(const pabd_view *s, int32_t p, uint64_t *out, int3
   }
 }
 
-/* count_pairs: partners of leaf p; the first pair_slots of them are noted in pair_scratch, so that few leaves search twice. */
+/* count_pairs: partners of leaf p; the first pair_slots of them are noted in pair_scratch, so that few leaves search
+ * twice. */
 PABD_FN void count_pairs_at(int32_t p, const pabd_view *s) {
   s->hit_count[p] = find_partners(s, p, s->pair_scratch + (size_t)p * (size_t)s->pair_slots, s->pair_slots);
 }
 
 /* fill_pairs: pair keys of leaf p to their place. hit_count holds offsets now, cut off at the capacity. */
 PABD_FN void fill_pairs_at(int32_t p, const pabd_view *s) {
-  int32_t first = s->hit_count[p], end = p + 1 < s->leaf_count ? s->hit_count[p + 1] : s->pair_count, count = end - first;
+  int32_t first = s->hit_count[p], end = p + 1 < s->leaf_count ? s->hit_count[p + 1] : s->pair_count,
+          count = end - first;
   if (count > s->pair_slots) {
     find_partners(s, p, s->pair_key + first, count);
     return;
   }
-  for (int32_t k = 0; k < count; ++k) s->pair_key[first + k] = s->pair_scratch[(size_t)p * (size_t)s->pair_slots + (size_t)k];
+  for (int32_t k = 0; k < count; ++k)
+    s->pair_key[first + k] = s->pair_scratch[(size_t)p * (size_t)s->pair_slots + (size_t)k];
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* Narrow phase as element bodies: manifolds of sphere, capsule, box and plane pairs, and the dispatch by kind.
  *
- * A manifold has one unit normal from b to a and up to four points, each midway between the two surfaces, with its gap along the
- * normal (contract, section 1). All work is done relative to one of the two shapes, so that float keeps its digits far from the
- * origin. Feature ids name the vertices, edges and faces that make a point, never the order in which they were met, so they
- * stay the same while the shapes roll and slide by a little. Common C11/CUDA dialect. */
+ * A manifold has one unit normal from b to a and up to four points, each midway between the two surfaces, with its gap
+ * along the normal (contract, section 1). All work is done relative to one of the two shapes, so that float keeps its
+ * digits far from the origin. Feature ids name the vertices, edges and faces that make a point, never the order in
+ * which they were met, so they stay the same while the shapes roll and slide by a little. Common C11/CUDA dialect. */
 #ifndef PABD_NARROW_H
 #define PABD_NARROW_H
 
@@ -19,7 +19,9 @@ typedef struct pabd_manifold {
   uint32_t feature[4];
 } pabd_manifold;
 
-PABD_FN vec3 shape_axis(const pabd_shape_frame *f) { return v3(f->rot.x.z, f->rot.y.z, f->rot.z.z); } /* local z */
+PABD_FN vec3 shape_axis(const pabd_shape_frame *f) {
+  return v3(f->rot.x.z, f->rot.y.z, f->rot.z.z);
+} /* local z */
 
 PABD_FN void manifold_add(pabd_manifold *m, vec3 point, real gap, uint32_t feature) {
   m->point[m->count] = point;
@@ -37,7 +39,8 @@ PABD_FN void collide_balls(vec3 d, real ra, real rb, real margin, pabd_manifold 
   manifold_add(m, v3_scale(-(ra + R(0.5) * gap), m->normal), gap, 0);
 }
 
-PABD_FN void collide_sphere_capsule(const pabd_shape_frame *a, const pabd_shape_frame *b, real margin, pabd_manifold *m) {
+PABD_FN void collide_sphere_capsule(const pabd_shape_frame *a, const pabd_shape_frame *b, real margin,
+                                    pabd_manifold *m) {
   vec3 d = v3_sub(b->pos, a->pos), axis = shape_axis(b);
   real t = real_clamp(-v3_dot(d, axis), -b->half.y, b->half.y);
   collide_balls(v3_madd(d, t, axis), a->half.x, b->half.x, margin, m);
@@ -52,7 +55,8 @@ PABD_FN void collide_sphere_plane(const pabd_shape_frame *a, const pabd_shape_fr
   manifold_add(m, v3_scale(-(radius + R(0.5) * gap), n), gap, 0);
 }
 
-PABD_FN void collide_capsule_plane(const pabd_shape_frame *a, const pabd_shape_frame *b, real margin, pabd_manifold *m) {
+PABD_FN void collide_capsule_plane(const pabd_shape_frame *a, const pabd_shape_frame *b, real margin,
+                                   pabd_manifold *m) {
   vec3 n = shape_axis(b), d = v3_sub(a->pos, b->pos), u = v3_scale(a->half.y, shape_axis(a));
   real radius = a->half.x;
   m->normal = n;
@@ -136,7 +140,9 @@ PABD_FN void collide_capsules(const pabd_shape_frame *a, const pabd_shape_frame 
   manifold_add(m, v3_madd(v3_scale(s, u), -(ra + R(0.5) * gap), m->normal), gap, 0);
 }
 
-PABD_FN real v3_get(vec3 a, int32_t k) { return k == 0 ? a.x : (k == 1 ? a.y : a.z); }
+PABD_FN real v3_get(vec3 a, int32_t k) {
+  return k == 0 ? a.x : (k == 1 ? a.y : a.z);
+}
 PABD_FN vec3 v3_axis(int32_t k, real value) {
   return v3(k == 0 ? value : R(0), k == 1 ? value : R(0), k == 2 ? value : R(0));
 }
@@ -169,8 +175,10 @@ PABD_FN void collide_capsule_box(const pabd_shape_frame *a, const pabd_shape_fra
       real_abs(c.z) - real_abs(u.z) > h.z + reach)
     return;
 
-  /* the closest point of the segment: the zero of a slope that is linear between breakpoints, by bisection and a last secant */
-  real low = R(-1), high = R(1), slope_low = segment_box_slope(c, u, h, low), slope_high = segment_box_slope(c, u, h, high), t;
+  /* the closest point of the segment: the zero of a slope that is linear between breakpoints, by bisection and a last
+   * secant */
+  real low = R(-1), high = R(1), slope_low = segment_box_slope(c, u, h, low),
+       slope_high = segment_box_slope(c, u, h, high), t;
   if (slope_low >= R(0)) {
     t = low;
   } else if (slope_high <= R(0)) {
@@ -194,8 +202,11 @@ PABD_FN void collide_capsule_box(const pabd_shape_frame *a, const pabd_shape_fra
   int32_t face = -1; /* axis of the face the normal belongs to */
   if (distance > R(1e-5) * (h.x + h.y + h.z)) {
     n = v3_scale(R(1) / distance, out);
-    for (int32_t k = 0; k < 3; ++k)
-      if (real_abs(v3_get(n, k)) > R(0.9999)) face = k;
+    for (int32_t k = 0; k < 3;
+         ++k) { /* a segment that lies down on a face may stick out by rounding, a steep one may not */
+      real aside = real_abs(v3_get(n, k == 2 ? 0 : k + 1)) + real_abs(v3_get(n, k == 0 ? 2 : k - 1));
+      if (aside <= (real_abs(v3_get(e, k)) < R(0.5) ? R(1e-3) : R(0))) face = k;
+    }
     if (face >= 0) n = v3_axis(face, v3_get(n, face) < R(0) ? R(-1) : R(1));
   } else { /* the segment enters the box: the axis of least overlap, a face unless an edge is clearly better */
     real best = R(-1e30);
@@ -221,13 +232,16 @@ PABD_FN void collide_capsule_box(const pabd_shape_frame *a, const pabd_shape_fra
   vec3 eu = v3_scale(a->half.y, shape_axis(a));
   /* over a face, or along an edge nearly parallel to it: both ends of the stretch beside the feature */
   real t0 = R(-1), t1 = R(1);
-  int is_stretch = a->half.y > R(0);
-  for (int32_t k = 0; k < 3 && is_stretch; ++k) {
+  int32_t free_axes = 0;
+  int is_parallel = 0;
+  for (int32_t k = 0; k < 3; ++k) {
     int is_free = face >= 0 ? k != face : real_abs(v3_get(n, k)) < R(1e-4);
-    if (face < 0 && is_free) is_stretch = real_abs(v3_get(e, k)) > R(0.99);
-    if (is_free) clip_stretch(v3_get(c, k), v3_get(u, k), v3_get(h, k), &t0, &t1);
+    if (!is_free) continue;
+    clip_stretch(v3_get(c, k), v3_get(u, k), v3_get(h, k), &t0, &t1);
+    ++free_axes;
+    is_parallel = real_abs(v3_get(e, k)) > R(0.9998); /* within 1.1 degrees of that edge */
   }
-  if (face < 0 && real_abs(n.x) >= R(1e-4) && real_abs(n.y) >= R(1e-4) && real_abs(n.z) >= R(1e-4)) is_stretch = 0;
+  int is_stretch = a->half.y > R(0) && (face >= 0 || (free_axes == 1 && is_parallel));
   if (is_stretch && t1 > t0) {
     for (int32_t end = 0; end < 2; ++end) {
       real x = end ? t1 : t0, gap = v3_dot(n, v3_madd(c, x, u)) - support;
@@ -261,18 +275,20 @@ PABD_FN void collide_box_plane(const pabd_shape_frame *a, const pabd_shape_frame
   }
 }
 
-/* -- box against box ---------------------------------------------------------------------------------------------------------- */
+/* -- box against box
+ * ---------------------------------------------------------------------------------------------------------- */
 
-/* Corner of the clipped incident face: position over the reference face, height above it, and the edge that leaves the corner
- * (0..3 of the incident face, 4..7 sides of the reference face). */
+/* Corner of the clipped incident face: position over the reference face, height above it, and the edge that leaves the
+ * corner (0..3 of the incident face, 4..7 sides of the reference face). */
 typedef struct clip_corner {
   real x, y, gap;
   uint32_t edge;
 } clip_corner;
 
-/* Cuts a convex polygon by sign * (axis ? y : x) <= limit (Sutherland and Hodgman 1974); returns the new number of corners. */
-PABD_FN int32_t clip_polygon(const clip_corner *from, int32_t count, clip_corner *to, int32_t axis, real sign, real limit,
-                             uint32_t side) {
+/* Cuts a convex polygon by sign * (axis ? y : x) <= limit (Sutherland and Hodgman 1974); returns the new number of
+ * corners. */
+PABD_FN int32_t clip_polygon(const clip_corner *from, int32_t count, clip_corner *to, int32_t axis, real sign,
+                             real limit, uint32_t side) {
   int32_t n = 0;
   for (int32_t i = 0; i < count; ++i) {
     const clip_corner *p = &from[i], *q = &from[i + 1 < count ? i + 1 : 0];
@@ -291,8 +307,8 @@ PABD_FN int32_t clip_polygon(const clip_corner *from, int32_t count, clip_corner
   return n;
 }
 
-/* Keeps four of more points: the deepest, the farthest from it, and the farthest to either side of their line. Ties within
- * `tie` (m) go to the first corner, so that noise does not swap points. */
+/* Keeps four of more points: the deepest, the farthest from it, and the farthest to either side of their line. Ties
+ * within `tie` (m) go to the first corner, so that noise does not swap points. */
 PABD_FN void keep_four(const clip_corner *p, int32_t count, real tie, int32_t keep[4]) {
   int32_t deepest = 0, farthest = 0, left = -1, right = -1;
   for (int32_t i = 1; i < count; ++i)
@@ -312,10 +328,12 @@ PABD_FN void keep_four(const clip_corner *p, int32_t count, real tie, int32_t ke
   keep[0] = deepest, keep[1] = farthest, keep[2] = left, keep[3] = right;
 }
 
-/* Face contact. The reference box is `r` with half extents hr; the incident box has rotation M (its axes are the columns, entry
- * M[3 i + j]), half extents hi and center t in the reference box's frame. `name` tags the features with the reference face. */
-PABD_FN void collide_box_face(const pabd_shape_frame *r, vec3 hr3, vec3 hi3, const real M[9], const real t[3], int32_t k,
-                              real margin, real tie, uint32_t name, vec3 origin, real normal_sign, pabd_manifold *m) {
+/* Face contact. The reference box is `r` with half extents hr; the incident box has rotation M (its axes are the
+ * columns, entry M[3 i + j]), half extents hi and center t in the reference box's frame. `name` tags the features with
+ * the reference face. */
+PABD_FN void collide_box_face(const pabd_shape_frame *r, vec3 hr3, vec3 hi3, const real M[9], const real t[3],
+                              int32_t k, real margin, real tie, uint32_t name, vec3 origin, real normal_sign,
+                              pabd_manifold *m) {
   const real hr[3] = {hr3.x, hr3.y, hr3.z}, hi[3] = {hi3.x, hi3.y, hi3.z};
   int32_t k1 = k == 2 ? 0 : k + 1, k2 = k == 0 ? 2 : k - 1;
   real sign = t[k] >= R(0) ? R(1) : R(-1); /* the face looks towards the incident box */
@@ -324,10 +342,12 @@ PABD_FN void collide_box_face(const pabd_shape_frame *r, vec3 hr3, vec3 hi3, con
   if (m2 > (m1 > m0 ? m1 : m0)) j = 2;
   int32_t j1 = j == 2 ? 0 : j + 1, j2 = j == 0 ? 2 : j - 1;
   real facing = sign * M[3 * k + j] > R(0) ? -hi[j] : hi[j];
-  uint32_t features = name | (uint32_t)k << 8 | (sign > R(0) ? 1u << 10 : 0u) | (uint32_t)j << 11 | (facing > R(0) ? 1u << 13 : 0u);
+  uint32_t features =
+      name | (uint32_t)k << 8 | (sign > R(0) ? 1u << 10 : 0u) | (uint32_t)j << 11 | (facing > R(0) ? 1u << 13 : 0u);
 
   /* the incident face over the reference face: center and half edges; height above the face as `gap` */
-  real cx = t[k1] + facing * M[3 * k1 + j], cy = t[k2] + facing * M[3 * k2 + j], cg = sign * (t[k] + facing * M[3 * k + j]) - hr[k];
+  real cx = t[k1] + facing * M[3 * k1 + j], cy = t[k2] + facing * M[3 * k2 + j],
+       cg = sign * (t[k] + facing * M[3 * k + j]) - hr[k];
   real ux = hi[j1] * M[3 * k1 + j1], uy = hi[j1] * M[3 * k2 + j1], ug = sign * hi[j1] * M[3 * k + j1];
   real vx = hi[j2] * M[3 * k1 + j2], vy = hi[j2] * M[3 * k2 + j2], vg = sign * hi[j2] * M[3 * k + j2];
   clip_corner p[8], q[8];
@@ -336,13 +356,16 @@ PABD_FN void collide_box_face(const pabd_shape_frame *r, vec3 hr3, vec3 hi3, con
   p[2].x = cx - ux - vx, p[2].y = cy - uy - vy, p[2].gap = cg - ug - vg, p[2].edge = 2;
   p[3].x = cx + ux - vx, p[3].y = cy + uy - vy, p[3].gap = cg + ug - vg, p[3].edge = 3;
   /* sides a little outside (tie), so that aligned boxes do not flip between corner and crossing at every rounding */
-  real x_max = hr[k1] + tie, y_max = hr[k2] + tie, reach_x = real_abs(ux) + real_abs(vx), reach_y = real_abs(uy) + real_abs(vy);
+  real x_max = hr[k1] + tie, y_max = hr[k2] + tie, reach_x = real_abs(ux) + real_abs(vx),
+       reach_y = real_abs(uy) + real_abs(vy);
   clip_corner *from = p, *to = q, *swap;
   int32_t count = 4;
   if (cx + reach_x > x_max) count = clip_polygon(from, count, to, 0, R(1), x_max, 4), swap = from, from = to, to = swap;
   if (cy + reach_y > y_max) count = clip_polygon(from, count, to, 1, R(1), y_max, 5), swap = from, from = to, to = swap;
-  if (cx - reach_x < -x_max) count = clip_polygon(from, count, to, 0, R(-1), x_max, 6), swap = from, from = to, to = swap;
-  if (cy - reach_y < -y_max) count = clip_polygon(from, count, to, 1, R(-1), y_max, 7), swap = from, from = to, to = swap;
+  if (cx - reach_x < -x_max)
+    count = clip_polygon(from, count, to, 0, R(-1), x_max, 6), swap = from, from = to, to = swap;
+  if (cy - reach_y < -y_max)
+    count = clip_polygon(from, count, to, 1, R(-1), y_max, 7), swap = from, from = to, to = swap;
 
   /* a corner's name is the pair of edges that meet there; then only what is within the margin stays */
   uint32_t before = count > 0 ? from[count - 1].edge : 0u;
@@ -373,9 +396,10 @@ PABD_FN void collide_box_face(const pabd_shape_frame *r, vec3 hr3, vec3 hi3, con
   }
 }
 
-/* Axis a_i x b_j: the two supporting edges, their closest points. C[3 i + j] = a_i . b_j, t = position of b in a's frame. */
-PABD_FN void collide_box_edges(const pabd_shape_frame *a, vec3 ha, vec3 hb, const real C[9], const real t[3], int32_t i, int32_t j,
-                               real gap, pabd_manifold *m) {
+/* Axis a_i x b_j: the two supporting edges, their closest points. C[3 i + j] = a_i . b_j, t = position of b in a's
+ * frame. */
+PABD_FN void collide_box_edges(const pabd_shape_frame *a, vec3 ha, vec3 hb, const real C[9], const real t[3], int32_t i,
+                               int32_t j, real gap, pabd_manifold *m) {
   vec3 bj = v3(C[j], C[3 + j], C[6 + j]), axis = v3_cross(v3_axis(i, R(1)), bj), d = v3(t[0], t[1], t[2]);
   axis = v3_scale((v3_dot(axis, d) < R(0) ? R(-1) : R(1)) / v3_norm(axis), axis); /* from a to b */
   vec3 pa = v3(R(0), R(0), R(0)), pb = d;
@@ -401,9 +425,11 @@ PABD_FN void collide_box_edges(const pabd_shape_frame *a, vec3 ha, vec3 hb, cons
   manifold_add(m, mat3_mul(a->rot, v3_scale(R(0.5), v3_add(on_a, on_b))), gap, feature);
 }
 
-/* Separating axes (Gottschalk, Lin and Manocha 1996): six face normals, then nine products of edges. The axis of largest gap wins,
- * a face unless an edge beats it by the edge bias: edge contacts carry one point and start piles rolling. */
-PABD_FN void collide_boxes(const pabd_shape_frame *fa, const pabd_shape_frame *fb, real margin, real edge_bias, pabd_manifold *m) {
+/* Separating axes (Gottschalk, Lin and Manocha 1996): six face normals, then nine products of edges. The axis of
+ * largest gap wins, a face unless an edge beats it by the edge bias: edge contacts carry one point and start piles
+ * rolling. */
+PABD_FN void collide_boxes(const pabd_shape_frame *fa, const pabd_shape_frame *fb, real margin, real edge_bias,
+                           pabd_manifold *m) {
   const real *A = &fa->rot.x.x, *B = &fb->rot.x.x;
   const real ha[3] = {fa->half.x, fa->half.y, fa->half.z}, hb[3] = {fb->half.x, fb->half.y, fb->half.z};
   vec3 d = v3_sub(fb->pos, fa->pos);
@@ -433,8 +459,8 @@ PABD_FN void collide_boxes(const pabd_shape_frame *fa, const pabd_shape_frame *f
       int32_t j1 = j == 2 ? 0 : j + 1, j2 = j == 0 ? 2 : j - 1;
       real length2 = R(1) - C[3 * i + j] * C[3 * i + j];
       if (length2 < R(1e-3)) continue; /* parallel edges: the faces say the same, and without dividing noise by noise */
-      real gap = real_abs(t[i2] * C[3 * i1 + j] - t[i1] * C[3 * i2 + j]) - (ha[i1] * D[3 * i2 + j] + ha[i2] * D[3 * i1 + j]) -
-                 (hb[j1] * D[3 * i + j2] + hb[j2] * D[3 * i + j1]);
+      real gap = real_abs(t[i2] * C[3 * i1 + j] - t[i1] * C[3 * i2 + j]) -
+                 (ha[i1] * D[3 * i2 + j] + ha[i2] * D[3 * i1 + j]) - (hb[j1] * D[3 * i + j2] + hb[j2] * D[3 * i + j1]);
       gap = gap / real_sqrt(length2);
       if (gap > edge) edge = gap, edge_axis = 3 * i + j;
     }
@@ -444,7 +470,8 @@ PABD_FN void collide_boxes(const pabd_shape_frame *fa, const pabd_shape_frame *f
   /* a's face is the reference unless b's is better by more than rounding: no flips between equal faces */
   real size = real_min(real_min(ha[0], real_min(ha[1], ha[2])), real_min(hb[0], real_min(hb[1], hb[2])));
   real tie = R(1e-3) * size, best = real_max(gap_a[face_a], gap_b[face_b]);
-  /* small boxes: 10 mm would forbid their edge contacts altogether, so the bias is at most a twentieth of the half extent */
+  /* small boxes: 10 mm would forbid their edge contacts altogether, so the bias is at most a twentieth of the half
+   * extent */
   real bias = real_min(edge_bias, R(0.05) * size);
   if (edge <= best + bias) {
     if (gap_b[face_b] > gap_a[face_a] + tie) {
@@ -458,30 +485,48 @@ PABD_FN void collide_boxes(const pabd_shape_frame *fa, const pabd_shape_frame *f
     }
     if (m->count > 0) return;
   }
-  /* An edge clearly better, or the incident face misses the reference face (edges that cross near a corner). An edge axis far
-   * worse than the face would be a contact between boxes that do not touch. */
+  /* An edge clearly better, or the incident face misses the reference face (edges that cross near a corner). An edge
+   * axis far worse than the face would be a contact between boxes that do not touch. */
   if (edge_axis >= 0 && edge > best - (best < R(0) ? bias : R(0)))
     collide_box_edges(fa, fa->half, fb->half, C, t, edge_axis / 3, edge_axis % 3, edge, m);
 }
 
-/* -- dispatch ----------------------------------------------------------------------------------------------------------------- */
+/* -- dispatch
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* One pair with kind a <= kind b. Slots without a routine give no contact; pabd_sim_create refuses such shapes. */
 PABD_FN void collide_kinds(const pabd_view *s, int32_t i, int32_t j, real margin, pabd_manifold *m) {
   const pabd_shape_frame *a = &s->shape_frame[i], *b = &s->shape_frame[j];
   switch (s->shape_kind[i] * PABD_SHAPE_KIND_COUNT + s->shape_kind[j]) {
-    case PABD_BOX * PABD_SHAPE_KIND_COUNT + PABD_BOX: collide_boxes(a, b, margin, s->edge_bias, m); break;
-    case PABD_BOX * PABD_SHAPE_KIND_COUNT + PABD_PLANE: collide_box_plane(a, b, margin, m); break;
-    case PABD_SPHERE * PABD_SHAPE_KIND_COUNT + PABD_SPHERE:
+    case PABD_BOX *PABD_SHAPE_KIND_COUNT + PABD_BOX:
+      collide_boxes(a, b, margin, s->edge_bias, m);
+      break;
+    case PABD_BOX *PABD_SHAPE_KIND_COUNT + PABD_PLANE:
+      collide_box_plane(a, b, margin, m);
+      break;
+    case PABD_SPHERE *PABD_SHAPE_KIND_COUNT + PABD_SPHERE:
       collide_balls(v3_sub(b->pos, a->pos), a->half.x, b->half.x, margin, m);
       break;
-    case PABD_SPHERE * PABD_SHAPE_KIND_COUNT + PABD_CAPSULE: collide_sphere_capsule(a, b, margin, m); break;
-    case PABD_SPHERE * PABD_SHAPE_KIND_COUNT + PABD_BOX: collide_sphere_box(a, b, margin, m); break;
-    case PABD_SPHERE * PABD_SHAPE_KIND_COUNT + PABD_PLANE: collide_sphere_plane(a, b, margin, m); break;
-    case PABD_CAPSULE * PABD_SHAPE_KIND_COUNT + PABD_CAPSULE: collide_capsules(a, b, margin, m); break;
-    case PABD_CAPSULE * PABD_SHAPE_KIND_COUNT + PABD_BOX: collide_capsule_box(a, b, margin, m); break;
-    case PABD_CAPSULE * PABD_SHAPE_KIND_COUNT + PABD_PLANE: collide_capsule_plane(a, b, margin, m); break;
-    default: break;
+    case PABD_SPHERE *PABD_SHAPE_KIND_COUNT + PABD_CAPSULE:
+      collide_sphere_capsule(a, b, margin, m);
+      break;
+    case PABD_SPHERE *PABD_SHAPE_KIND_COUNT + PABD_BOX:
+      collide_sphere_box(a, b, margin, m);
+      break;
+    case PABD_SPHERE *PABD_SHAPE_KIND_COUNT + PABD_PLANE:
+      collide_sphere_plane(a, b, margin, m);
+      break;
+    case PABD_CAPSULE *PABD_SHAPE_KIND_COUNT + PABD_CAPSULE:
+      collide_capsules(a, b, margin, m);
+      break;
+    case PABD_CAPSULE *PABD_SHAPE_KIND_COUNT + PABD_BOX:
+      collide_capsule_box(a, b, margin, m);
+      break;
+    case PABD_CAPSULE *PABD_SHAPE_KIND_COUNT + PABD_PLANE:
+      collide_capsule_plane(a, b, margin, m);
+      break;
+    default:
+      break;
   }
 }
 
@@ -504,7 +549,8 @@ PABD_FN void narrow_at(int32_t p, const pabd_view *s) {
   vec3 origin = s->shape_frame[swapped ? j : i].pos;
   for (int32_t k = 0; k < m.count; ++k) { /* a point's place is the number of smaller features (they are unique) */
     int32_t place = 4 * p;
-    for (int32_t l = 0; l < m.count; ++l) place += m.feature[l] < m.feature[k] || (m.feature[l] == m.feature[k] && l < k);
+    for (int32_t l = 0; l < m.count; ++l)
+      place += m.feature[l] < m.feature[k] || (m.feature[l] == m.feature[k] && l < k);
     s->manifold_point[place] = v3_add(origin, m.point[k]);
     s->manifold_gap[place] = m.gap[k];
     s->manifold_feature[place] = m.feature[k];

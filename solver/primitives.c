@@ -1,7 +1,8 @@
 /* Integer primitives with one result for any number of threads: exclusive scan, radix sort.
  *
- * The sort is a least-significant-digit radix sort of 8-bit digits. It is stable and the keys of its callers are unique, so the
- * order is a property of the keys alone; digits that all keys share are skipped (codes rarely fill 64 bits). */
+ * The sort is a least-significant-digit radix sort of 8-bit digits. It is stable and the keys of its callers are
+ * unique, so the order is a property of the keys alone; digits that all keys share are skipped (codes rarely fill 64
+ * bits). */
 #include <omp.h>
 #include <string.h>
 
