@@ -130,7 +130,8 @@ static void sweep_substep(pabd_sim *sim, const pabd_range *range, int32_t subste
   for (int32_t sweep = 0; sweep < p->sweeps; ++sweep) {
     /* the multiplier step belongs to the end of the sweep before and sees the same iterate: one pass does both */
     int dual = p->multipliers && sweep > 0 && sweep % p->dual_period == 0;
-    sim->view.report_now = sweep + 1 == p->sweeps && (sim->trace || substep + 1 == p->substeps);
+    sim->view.report_now = sim->trace || p->tolerance > 0.0 || p->acceleration != PABD_ACCEL_NONE ||
+                           (sweep + 1 == p->sweeps && substep + 1 == p->substeps);
     launch_contacts(sim, dual ? PABD_K_contact_dual : PABD_K_contact_force, range);
     launch_bonds(sim, dual ? PABD_K_bond_dual : PABD_K_bond_force, range);
     launch_bodies(sim, PABD_K_body_sweep, range);

@@ -67,11 +67,13 @@ PABD_FN void predict_at(int32_t i, const pabd_view *s) {
   vec3 l = v3_madd(s->spin[i], h, s->load_torque[i]);
   quat q0 = s->rot[i], turn = quat_make(R(1), R(0), R(0), R(0));
   if (s->prediction == PABD_PREDICT_MOMENTUM) {
-    quat mid = q0;
-    vec3 w = inverse_inertia_apply(s->inv_inertia[i], mid, l);
-    for (int32_t pass = 0; pass < s->predict_passes; ++pass) {
-      mid = quat_mul(quat_exp(v3_scale(R(0.5) * h, w)), q0);
-      w = inverse_inertia_apply(s->inv_inertia[i], mid, l);
+    vec3 k = s->inv_inertia[i], w = inverse_inertia_apply(k, q0, l);
+    /* L and w are parallel for an isotropic body: w is constant. The half turn is taken as 2 atan(h w/4), O(h^3) off h w/2 */
+    int32_t passes = k.x == k.y && k.y == k.z ? 0 : s->predict_passes;
+    for (int32_t pass = 0; pass < passes; ++pass) {
+      vec3 u = v3_scale(R(0.25) * h, w);
+      quat mid = quat_mul(quat_normalize(quat_make(R(1), u.x, u.y, u.z)), q0);
+      w = inverse_inertia_apply(k, mid, l);
     }
     turn = quat_exp(v3_scale(h, w));
   } else {
@@ -155,10 +157,16 @@ PABD_FN void contact_eval(int32_t c, const pabd_view *s, vec3 relative, int dual
   vec3 f = cone_project(v3_sub(lambda, k), mu);
   plane_set(s->contact_force, stride, c, v3_add(v3_scale(f.x, n), v3_add(v3_scale(f.y, t1), v3_scale(f.z, t2))));
 }
+/* Field by field: a copy of the whole record would keep the pass from vectorizing. */
+PABD_FN vec3 motion_at(const pabd_motion8 *total, int32_t body, vec3 r) {
+  vec3 d = v3(total[body].d.x, total[body].d.y, total[body].d.z);
+  quat q = quat_make(total[body].q.w, total[body].q.x, total[body].q.y, total[body].q.z);
+  return v3_add(d, quat_turn(q, r));
+}
 PABD_FN vec3 contact_relative(int32_t c, const pabd_view *s) {
   int32_t stride = s->stride_contact;
-  return v3_sub(motion_of(s->total[s->contact_a[c]], plane_get(s->contact_arm_a, stride, c)),
-                motion_of(s->total[s->contact_b[c]], plane_get(s->contact_arm_b, stride, c)));
+  return v3_sub(motion_at(s->total, s->contact_a[c], plane_get(s->contact_arm_a, stride, c)),
+                motion_at(s->total, s->contact_b[c], plane_get(s->contact_arm_b, stride, c)));
 }
 PABD_FN void contact_force_at(int32_t c, const pabd_view *s) {
   contact_eval(c, s, contact_relative(c, s), 0);
@@ -330,7 +338,8 @@ PABD_FN pabd_block block_of(int32_t i, const pabd_view *s, quat rot) {
     block.b = v3_madd(block.b, k, r);
   }
   vec3 c = v3_scale(R(1) / block.a, block.b);
-  sym3 S = sym3_rank1(sym3_scale(s->inv_h2, sym3_rotate_diagonal(rot, s->moment[i])), m, c);
+  block.Pi = sym3_scale(s->inv_h2, sym3_rotate_diagonal(rot, s->moment[i]));
+  sym3 S = sym3_rank1(block.Pi, m, c);
   for (int32_t e = s->end_first[i]; e < s->end_first[i + 1]; ++e)
     if (contact_stamp(s->contact_end[e], s, &k, &r)) S = sym3_rank1(S, k, v3_sub(r, c));
   for (int32_t e = s->bond_end_first[i]; e < s->bond_end_first[i + 1]; ++e) {
@@ -384,15 +393,11 @@ PABD_FN mat3 quat_minus_identity(quat q) {
   m.z = v3(R(2) * (q.x * q.z - q.w * q.y), R(2) * (q.y * q.z + q.w * q.x), R(-2) * (xx + yy));
   return m;
 }
-PABD_FN sym3 sym3_congruence(quat q, sym3 S) { /* R S R^T */
-  mat3 r = quat_matrix(q);
-  mat3 t = mat3_mul_sym3(r, S); /* rows of R times S */
-  mat3 u = mat3_mul_transposed(t, r);
-  return sym3_make(u.x.x, u.y.y, u.z.z, u.x.y, u.x.z, u.y.z);
-}
-
-/* Global step: dQ = H^-1 (-g) on the affine body, g the gradient at the iterate; local step: back to a rigid motion,
- * per variant. All in current axes: E = (sum f r^T) T^T - (inertia) - G_p b^T/a is what drives the linear part. */
+/* Global step: dQ = H^-1 (-g) on the affine body, g the gradient at the iterate; local step: back to a rigid motion, per variant.
+ *
+ * In material axes (those of the substep's start): the affine iterate is A = T (1 + dA), T the rigid one, and what drives dA is
+ *   E = T^T (sum f r^T) - (inertia) - (T^T g_p) b^T/a,    (1 + dA) = 1 + E S^-1,
+ * where the inertia is T^T (A - A~) Pi/h^2 = (1 - inc^T) Pi/h^2 with inc the increment turned into these axes. */
 PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
   if (s->motion[i] != PABD_DYNAMIC) return;
   pabd_block block = s->block[i];
@@ -401,44 +406,42 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
   mat3 G;
   gather(i, s, &F, &G);
   vec3 g_p = v3_madd(F, -s->mass[i] * s->inv_h2, s->inc_pos[i]);
-  mat3 T = quat_matrix(total);
-  mat3 E = mat3_mul_transposed(G, T);
-  /* inertia: (A - A~) Pi/h^2 in current axes = (inc - 1) Pi~ inc^T / h^2, plus the stretch of the linear prediction */
-  sym3 Pi = sym3_scale(s->inv_h2, sym3_rotate_diagonal(quat_mul(s->turn_pred[i], s->rot[i]), s->moment[i]));
-  mat3 X = quat_minus_identity(inc), X1 = X;
+  mat3 T = quat_matrix(total), E;
+  E.x = v3_add(v3_add(v3_scale(T.x.x, G.x), v3_scale(T.y.x, G.y)), v3_scale(T.z.x, G.z));
+  E.y = v3_add(v3_add(v3_scale(T.x.y, G.x), v3_scale(T.y.y, G.y)), v3_scale(T.z.y, G.z));
+  E.z = v3_add(v3_add(v3_scale(T.x.z, G.x), v3_scale(T.y.z, G.y)), v3_scale(T.z.z, G.z));
+  /* (inc^T - 1) without cancellation; the linear prediction's A~ = T~ (1 + Y) adds inc^T Y */
+  vec3 inc_vec = quat_unrotate(s->turn_pred[i], quat_vec(inc));
+  mat3 W = quat_minus_identity(quat_make(inc.w, -inc_vec.x, -inc_vec.y, -inc_vec.z));
   if (s->prediction == PABD_PREDICT_LINEAR) {
-    /* A~ T~^T - 1 = (sqrt(1 + h^2 w^2) - 1)(1 - n n^T), with cos of the predicted angle = 1/sqrt(1 + h^2 w^2) */
-    quat tp = s->turn_pred[i];
-    vec3 u = quat_vec(tp);
-    real sin2 = v3_norm2(u), cosine = R(1) - R(2) * sin2;
+    /* Y = (sqrt(1 + h^2 w^2) - 1)(1 - n n^T), with 1/sqrt(1 + h^2 w^2) the cosine of the predicted turn */
+    vec3 u = quat_vec(s->turn_pred[i]);
+    real sin2 = v3_norm2(u);
     if (sin2 > R(1e-16)) {
-      real stretch = R(2) * sin2 / cosine;
-      vec3 n = v3_scale(R(1) / real_sqrt(sin2), u);
-      X1.x = v3_sub(X.x, v3_scale(stretch, v3(R(1) - n.x * n.x, -n.x * n.y, -n.x * n.z)));
-      X1.y = v3_sub(X.y, v3_scale(stretch, v3(-n.y * n.x, R(1) - n.y * n.y, -n.y * n.z)));
-      X1.z = v3_sub(X.z, v3_scale(stretch, v3(-n.z * n.x, -n.z * n.y, R(1) - n.z * n.z)));
+      real stretch = R(2) * sin2 / (R(1) - R(2) * sin2), k = -stretch / sin2;
+      sym3 Y = sym3_rank1(sym3_make(stretch, stretch, stretch, R(0), R(0), R(0)), k, u);
+      mat3 WY = mat3_mul_sym3(W, Y); /* inc^T Y = Y + (inc^T - 1) Y */
+      W = mat3_add(W, WY);
+      W.x.x += Y.xx, W.y.y += Y.yy, W.z.z += Y.zz;
+      W.x.y += Y.xy, W.y.x += Y.xy, W.x.z += Y.xz, W.z.x += Y.xz, W.y.z += Y.yz, W.z.y += Y.yz;
     }
   }
-  mat3 Y = mat3_mul_sym3(X1, Pi);
-  mat3 inertia = mat3_add(Y, mat3_mul_transposed(Y, X)); /* Y inc^T = Y + Y (inc - 1)^T */
-  E.x = v3_sub(E.x, inertia.x), E.y = v3_sub(E.y, inertia.y), E.z = v3_sub(E.z, inertia.z);
-  /* residual: the rigid gradient (force and torque) of the iterate that came in */
-  vec3 torque = mat3_moment(E);
-  real gyration = real_sqrt((s->moment[i].x + s->moment[i].y + s->moment[i].z) / s->mass[i]);
-  s->residual[i] = real_max(v3_norm(g_p), v3_norm(torque) / gyration);
-  /* eliminate the translation */
-  vec3 b = mat3_mul(T, block.b);
-  real inv_a = R(1) / block.a;
-  vec3 back = v3_scale(inv_a, b);
-  E.x = v3_madd(E.x, -g_p.x, back), E.y = v3_madd(E.y, -g_p.y, back), E.z = v3_madd(E.z, -g_p.z, back);
-  quat turn;
-  vec3 step;
-  if (s->local_step == PABD_LOCAL_HESSIAN) {
-    turn = polar_increment(sym3_congruence(total, block.S), E);
-    step = v3_scale(inv_a, v3_sub(g_p, quat_turn(turn, b)));
+  E = mat3_add(E, mat3_mul_sym3(W, block.Pi));
+  if (s->report_now) {
+    /* residual: the rigid gradient (force and torque) of the iterate that came in */
+    real gyration = real_sqrt((s->moment[i].x + s->moment[i].y + s->moment[i].z) / s->mass[i]);
+    s->residual[i] = real_max(v3_norm(g_p), v3_norm(mat3_moment(E)) / gyration);
   }
-  if (s->local_step != PABD_LOCAL_HESSIAN || s->report_now) {
-    mat3 dA = mat3_mul_sym3(E, sym3_congruence(total, block.S_inv)); /* A = 1 + dA in current axes */
+  /* eliminate the translation */
+  real inv_a = R(1) / block.a;
+  E = mat3_outer(E, v3_scale(-inv_a, mat3_tmul(T, g_p)), block.b);
+  quat turn;
+  vec3 lever; /* (A - T) b in material axes: how the linear part moves the point where the bonds pull */
+  if (s->local_step == PABD_LOCAL_HESSIAN && !s->report_now) {
+    turn = polar_increment(block.S, E);
+    lever = quat_turn(turn, block.b);
+  } else {
+    mat3 dA = mat3_mul_sym3(E, block.S_inv);
     if (s->report_now) {
       /* |A^T A - 1| of the affine iterate */
       mat3 At;
@@ -446,20 +449,21 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
       mat3 d = mat3_add(mat3_mul_transposed(At, At), mat3_add(dA, At));
       s->defect[i] = real_sqrt(v3_norm2(d.x) + v3_norm2(d.y) + v3_norm2(d.z));
     }
-    if (s->local_step != PABD_LOCAL_HESSIAN) {
-      step = v3_scale(inv_a, v3_sub(g_p, mat3_mul(dA, b)));
-      if (s->local_step == PABD_LOCAL_MASS) {
-        sym3 Pc = sym3_congruence(inc, Pi);
-        turn = polar_increment(Pc, mat3_mul_sym3(dA, Pc));
-      } else if (s->local_step == PABD_LOCAL_FROBENIUS) {
-        turn = polar_increment(sym3_make(R(1), R(1), R(1), R(0), R(0), R(0)), dA);
-      } else {
-        turn = quat_exp(v3_scale(R(0.5), mat3_moment(dA)));
-      }
+    lever = mat3_mul(dA, block.b);
+    if (s->local_step == PABD_LOCAL_HESSIAN) {
+      turn = polar_increment(block.S, E);
+      lever = quat_turn(turn, block.b);
+    } else if (s->local_step == PABD_LOCAL_MASS) {
+      turn = polar_increment(block.Pi, mat3_mul_sym3(dA, block.Pi));
+    } else if (s->local_step == PABD_LOCAL_FROBENIUS) {
+      turn = polar_increment(sym3_make(R(1), R(1), R(1), R(0), R(0), R(0)), dA);
+    } else {
+      turn = quat_exp(v3_scale(R(0.5), mat3_moment(dA)));
     }
   }
-  vec3 d = v3_add(s->inc_pos[i], step);
-  inc = quat_normalize(quat_mul(turn, inc));
+  vec3 d = v3_madd(s->inc_pos[i], inv_a, v3_sub(g_p, mat3_mul(T, lever)));
+  vec3 turn_vec = mat3_mul(T, quat_vec(turn)); /* into current axes */
+  inc = quat_normalize(quat_mul(quat_make(turn.w, turn_vec.x, turn_vec.y, turn_vec.z), inc));
   s->inc_pos[i] = d;
   s->inc_rot[i] = inc;
   pabd_motion8 m;

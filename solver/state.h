@@ -28,6 +28,7 @@ typedef struct pabd_motion8 { /* displacement and rotation of one body: one half
 typedef struct pabd_block {
   real a;     /* N/m */
   vec3 b;     /* N */
+  sym3 Pi;    /* N m: second moments of mass over h^2 */
   sym3 S;     /* N m: D - b b^T/a; D itself is S + b b^T/a */
   sym3 S_inv; /* 1/(N m): D' of the closed-form inverse; b' = -S_inv b/a, a' = 1/a + b^T S_inv b/a^2 */
 } pabd_block;
@@ -86,7 +87,7 @@ typedef struct pabd_view {
   real margin, margin_max, edge_bias;
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
-  int32_t report_now;             /* 1: body_sweep also computes the rigidity defect */
+  int32_t report_now;             /* 1: body_sweep also computes the residual and the rigidity defect */
 } pabd_view;
 
 /* Rows of one class: ranges of body_order, of the contacts and of bond_order. */
