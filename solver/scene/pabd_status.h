@@ -44,6 +44,11 @@ pabd_status pabd_fail(pabd_error *error, pabd_status status, const char *format,
 #endif
     ;
 
+#ifdef __clang_analyzer__
+/* Static analysis sees one file at a time and would think that a failure may return PABD_OK. */
+#define pabd_fail(error, status, ...) ((void)pabd_fail(error, status, __VA_ARGS__), (status))
+#endif
+
 /* Propagates any status but PABD_OK. */
 #define PABD_TRY(call)                                      \
   do {                                                      \

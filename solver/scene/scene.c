@@ -30,7 +30,8 @@ const char *pabd_status_text(pabd_status status) {
   }
 }
 
-pabd_status pabd_fail(pabd_error *error, pabd_status status, const char *format, ...) {
+// In parentheses: for static analysis the name is a macro, see pabd_status.h.
+pabd_status(pabd_fail)(pabd_error *error, pabd_status status, const char *format, ...) {
   if (error == NULL) return status;
   va_list arguments;
   va_start(arguments, format);
