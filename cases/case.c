@@ -259,7 +259,7 @@ static pabd_status read_one_param(reader *r, const cJSON *item, pabd_case_param 
   PABD_TRY(read_keys(r, item, keys));
   PABD_TRY(read_name(r, item, "type", types, &type));
   snprintf(p->type, sizeof p->type, "%s", types[type]);
-  strcpy(p->unit, "1");
+  snprintf(p->unit, sizeof p->unit, "1");
   PABD_TRY(read_text_or(r, item, "unit", p->unit, sizeof p->unit));
   PABD_TRY(read_text(r, item, "meaning", p->meaning, sizeof p->meaning));
   *rule = (param_rule){-1e15, 1e15, NULL};
@@ -283,7 +283,7 @@ static pabd_status read_one_param(reader *r, const cJSON *item, pabd_case_param 
     }
     if (used == 0) return read_fail(r, "\"choices\" is empty");
   } else if (type == 3) {
-    strcpy(p->range, "true | false");
+    snprintf(p->range, sizeof p->range, "true | false");
   } else {
     double bounds[2] = {0, 0};
     PABD_TRY(read_reals(r, item, "range", (range){-1e15, 1e15, 0, ""}, 2, bounds));
@@ -299,7 +299,7 @@ static pabd_status read_one_param(reader *r, const cJSON *item, pabd_case_param 
   char text[PABD_KEY_SIZE];
   int mark = read_enter(r, "default");
   if (cJSON_IsBool(initial) && type == 3) {
-    strcpy(text, cJSON_IsTrue(initial) ? "true" : "false");
+    snprintf(text, sizeof text, "%s", cJSON_IsTrue(initial) ? "true" : "false");
   } else if (cJSON_IsNumber(initial) && type < 2) {
     snprintf(text, sizeof text, "%.17g", initial->valuedouble);
   } else if (cJSON_IsString(initial) && type == 2) {
@@ -315,7 +315,7 @@ static pabd_status read_one_param(reader *r, const cJSON *item, pabd_case_param 
 
 static pabd_status read_params(reader *r, const cJSON *top, const char *const *overrides, int32_t override_count,
                                pabd_case *c) {
-  param_rule rules[sizeof c->params / sizeof c->params[0]];
+  param_rule rules[sizeof c->params / sizeof c->params[0]] = {{0, 0, NULL}};
   const int32_t most = (int32_t)(sizeof c->params / sizeof c->params[0]);
   const cJSON *list, *item;
   PABD_TRY(read_object_or(r, top, "params", &list));
@@ -424,7 +424,7 @@ static pabd_status read_one_expect(reader *r, const cJSON *object, pabd_case_exp
   PABD_TRY(read_keys(r, object, keys));
   PABD_TRY(read_text(r, object, "metric", e->metric, sizeof e->metric));
   PABD_TRY(read_name(r, object, "op", ops, &op));
-  strcpy(e->op, ops[op]);
+  snprintf(e->op, sizeof e->op, "%s", ops[op]);
   PABD_TRY(read_real(r, object, "bound", range_any, &e->bound));
   if (read_has(object, "tolerance") != (op == 4))
     return read_fail(r, "\"tolerance\" goes with \"op\": \"==\", and is required there");

@@ -124,7 +124,7 @@ static pabd_status parse_name(parser *p, value *out) {
     if (strlen(f->name) != length || strncmp(f->name, p->at, length) != 0) continue;
     p->at += length;
     if (!accept(p, "(")) return fail_at(p, "'(' is missing");
-    value a, b = number(0.0);
+    value a = number(0.0), b = a;
     PABD_TRY(parse_choice(p, &a));
     PABD_TRY(need_number(p, &a));
     if (f->arity == 2) {
@@ -178,16 +178,16 @@ static pabd_status parse_unary(parser *p, value *out) {
   if (accept(p, "-")) {
     status = parse_unary(p, out);
     if (status == PABD_OK) status = need_number(p, out);
-    out->number = -out->number;
+    if (status == PABD_OK) out->number = -out->number;
   } else if (p->at[0] == '!' && p->at[1] != '=') {
     ++p->at;
     status = parse_unary(p, out);
     if (status == PABD_OK) status = need_number(p, out);
-    out->number = out->number == 0.0;
+    if (status == PABD_OK) out->number = out->number == 0.0;
   } else {
     status = parse_primary(p, out);
     if (status == PABD_OK && accept(p, "^")) {  // binds tighter than a minus on its left, and to the right
-      value exponent;
+      value exponent = number(0.0);
       status = need_number(p, out);
       if (status == PABD_OK) status = parse_unary(p, &exponent);
       if (status == PABD_OK) status = need_number(p, &exponent);
@@ -203,7 +203,7 @@ static pabd_status parse_product(parser *p, value *out) {
   for (;;) {
     char op = accept(p, "*") ? '*' : accept(p, "/") ? '/' : accept(p, "%") ? '%' : 0;
     if (op == 0) return PABD_OK;
-    value right;
+    value right = number(0.0);
     PABD_TRY(need_number(p, out));
     PABD_TRY(parse_unary(p, &right));
     PABD_TRY(need_number(p, &right));
@@ -218,7 +218,7 @@ static pabd_status parse_sum(parser *p, value *out) {
   for (;;) {
     char op = accept(p, "+") ? '+' : accept(p, "-") ? '-' : 0;
     if (op == 0) return PABD_OK;
-    value right;
+    value right = number(0.0);
     PABD_TRY(need_number(p, out));
     PABD_TRY(parse_product(p, &right));
     PABD_TRY(need_number(p, &right));
@@ -232,7 +232,7 @@ static pabd_status parse_comparison(parser *p, value *out) {
   int op = 0;
   while (op < 6 && !accept(p, operators[op])) ++op;
   if (op == 6) return PABD_OK;
-  value right;
+  value right = number(0.0);
   PABD_TRY(parse_sum(p, &right));
   if (out->is_text != right.is_text) return fail_at(p, "a text compared with a number,");
   if (out->is_text && op > 1) return fail_at(p, "texts can only be compared with == and !=,");
@@ -250,7 +250,7 @@ static pabd_status parse_comparison(parser *p, value *out) {
 static pabd_status parse_and(parser *p, value *out) {
   PABD_TRY(parse_comparison(p, out));
   while (accept(p, "&&")) {
-    value right;
+    value right = number(0.0);
     PABD_TRY(need_number(p, out));
     PABD_TRY(parse_comparison(p, &right));
     PABD_TRY(need_number(p, &right));
@@ -262,7 +262,7 @@ static pabd_status parse_and(parser *p, value *out) {
 static pabd_status parse_or(parser *p, value *out) {
   PABD_TRY(parse_and(p, out));
   while (accept(p, "||")) {
-    value right;
+    value right = number(0.0);
     PABD_TRY(need_number(p, out));
     PABD_TRY(parse_and(p, &right));
     PABD_TRY(need_number(p, &right));
@@ -275,7 +275,7 @@ static pabd_status parse_choice(parser *p, value *out) {
   if (++p->depth > DEPTH_MAX) return fail_at(p, "nested too deeply");
   PABD_TRY(parse_or(p, out));
   if (accept(p, "?")) {
-    value yes, no;
+    value yes = number(0.0), no = yes;
     PABD_TRY(need_number(p, out));
     PABD_TRY(parse_choice(p, &yes));
     if (!accept(p, ":")) return fail_at(p, "':' is missing");
@@ -291,6 +291,7 @@ pabd_status expression_evaluate(const char *text, const pabd_case_param *params,
   if (strlen(text) > LENGTH_MAX) {
     return pabd_fail(error, PABD_ERR_INPUT, "an expression of more than %d characters", LENGTH_MAX);
   }
+  *out = number(0.0);
   parser p = {text, text, params, param_count, 0, error};
   PABD_TRY(parse_choice(&p, out));
   skip_blanks(&p);

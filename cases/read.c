@@ -129,7 +129,7 @@ static pabd_status item_number(reader *r, const cJSON *item, double *out) {
 }
 
 pabd_status read_item_real(reader *r, const cJSON *item, range allowed, double *out) {
-  double x;
+  double x = 0.0;
   PABD_TRY(item_number(r, item, &x));
   if (x < allowed.low || x > allowed.high || (allowed.above && x == allowed.low)) {
     const char *blank = allowed.unit[0] != '\0' ? " " : "";
@@ -154,7 +154,7 @@ pabd_status read_real_or(reader *r, const cJSON *object, const char *key, range 
 }
 
 static pabd_status item_int(reader *r, const cJSON *item, int32_t low, int32_t high, int32_t *out) {
-  double x;
+  double x = 0.0;
   PABD_TRY(item_number(r, item, &x));
   if (x != floor(x)) return read_fail(r, "%.10g is not a whole number (allowed: %d .. %d)", x, (int)low, (int)high);
   if (x < low || x > high) return read_fail(r, "%.10g is out of range (allowed: %d .. %d)", x, (int)low, (int)high);
@@ -182,7 +182,7 @@ pabd_status read_bool_or(reader *r, const cJSON *object, const char *key, int *o
   if (cJSON_IsBool(item)) {
     *out = cJSON_IsTrue(item);
   } else if (cJSON_IsString(item)) {
-    double x;
+    double x = 0.0;
     PABD_TRY(item_number(r, item, &x));
     *out = x != 0.0;
   } else {
@@ -201,7 +201,7 @@ pabd_status read_when(reader *r, const cJSON *object, int *wanted) {
 pabd_status read_reals(reader *r, const cJSON *object, const char *key, range allowed, int count, double *out) {
   int mark = r->path_length;
   const cJSON *item;
-  double values[8];
+  double values[8] = {0};
   PABD_TRY(enter_required(r, object, key, &mark, &item));
   if (!cJSON_IsArray(item)) return read_fail(r, "is %s, must be a list of %d numbers", type_name(item), count);
   int size = cJSON_GetArraySize(item);
@@ -218,7 +218,7 @@ pabd_status read_reals(reader *r, const cJSON *object, const char *key, range al
 }
 
 pabd_status read_vec3(reader *r, const cJSON *object, const char *key, range allowed, pabd_dvec3 *out) {
-  double v[3];
+  double v[3] = {0};
   PABD_TRY(read_reals(r, object, key, allowed, 3, v));
   *out = (pabd_dvec3){v[0], v[1], v[2]};
   return PABD_OK;
@@ -322,7 +322,7 @@ pabd_status read_pose_or(reader *r, const cJSON *object, pabd_dpose *pose) {
         r, "has more than one of \"rotation\", \"rotation_vector\" and \"rotation_vector_deg\" (allowed: one)");
   }
   if (read_has(object, "rotation")) {
-    double q[4];
+    double q[4] = {0};
     PABD_TRY(read_reals(r, object, "rotation", (range){-1e6, 1e6, 0, ""}, 4, q));
     double norm = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
     // Seven digits written by hand are off by this much at most; more is a mistake.
@@ -333,7 +333,7 @@ pabd_status read_pose_or(reader *r, const cJSON *object, pabd_dpose *pose) {
     pose->q = pabd_dquat_normalize((pabd_dquat){q[0], q[1], q[2], q[3]});
     return PABD_OK;
   }
-  pabd_dvec3 v;
+  pabd_dvec3 v = {0, 0, 0};
   range turns = {-1e4, 1e4, 0, "rad or degrees"};
   if (read_has(object, "rotation_vector")) {
     PABD_TRY(read_vec3(r, object, "rotation_vector", turns, &v));

@@ -103,7 +103,7 @@ static pabd_status read_materials(reader *r, const cJSON *top, material_table *t
     read_leave(r, outer);
   }
   if (table->count == 0) {
-    strcpy(table->names[0], "default");
+    snprintf(table->names[0], PABD_NAME_SIZE, "default");
     table->pointers[0] = table->names[0];
     friction[0] = 0.5;
     restitution[0] = 0.0;

@@ -544,15 +544,15 @@ TEST(materials_and_pairs) {
 /* ---- Parameters and hash ---- */
 
 TEST(hash) {
-  char plain[17], changed[17];
+  char plain[17] = "", changed[17] = "";
   if (!open_case("stack", NULL, NULL, NULL)) return;
-  strcpy(plain, loaded.hash);
+  memcpy(plain, loaded.hash, sizeof plain);
   pabd_case_free(&loaded);
   if (!open_case("stack", NULL, NULL, NULL)) return;
   CHECK_STR(loaded.hash, plain);
   pabd_case_free(&loaded);
   if (!open_case("stack", "gap=0.001", NULL, NULL)) return;
-  strcpy(changed, loaded.hash);
+  memcpy(changed, loaded.hash, sizeof changed);
   CHECK(strcmp(changed, plain) != 0);
   pabd_case_free(&loaded);
   // The value counts, not how it was written.
@@ -753,8 +753,8 @@ TEST(nearest_word) {
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
-static long allowed_allocations = -1; /* < 0: no limit */
-static long live_blocks;
+static volatile long allowed_allocations = -1; /* < 0: no limit */
+static volatile long live_blocks;              /* volatile: compilers take malloc for free of side effects */
 
 /* From the n-th allocation on there is no memory. */
 static int refuse(void) {
@@ -791,6 +791,11 @@ void free(void *memory) {
 
 TEST(every_failing_allocation_is_reported) {
   static const char *const names[] = {"stack", "loaded-chain", "al-chain"};
+  long count = live_blocks;
+  char *probe = strdup("called inside the C library");
+  int counted = live_blocks != count;
+  free(probe);
+  if (!counted) SKIP("another allocator is in force (valgrind)");
   for (int c = 0; c < 3; ++c) {
     pabd_error error;
     long before = live_blocks, n = 0;

@@ -305,7 +305,7 @@ static int push_face(hull *h, int32_t a, int32_t b, int32_t c) {
 /* First four corners of the hull: two far apart, one far from their line, one far from their plane. 0 if flat. */
 static int first_tetrahedron(const pabd_dvec3 *v, int32_t count, double tolerance, int32_t corner[4]) {
   corner[0] = 0;
-  double best = -1.0;
+  double best = 0.0;
   for (int32_t i = 0; i < count; ++i) {
     pabd_dvec3 d = sub(v[i], v[0]);
     if (dot(d, d) > best) best = dot(d, d), corner[1] = i;
@@ -313,13 +313,13 @@ static int first_tetrahedron(const pabd_dvec3 *v, int32_t count, double toleranc
   pabd_dvec3 axis = sub(v[corner[1]], v[0]);
   double length = sqrt(best);
   if (!(length > tolerance)) return 0;
-  best = -1.0;
+  best = 0.0;
   for (int32_t i = 0; i < count; ++i) {
     pabd_dvec3 n = cross(axis, sub(v[i], v[0]));
     if (dot(n, n) > best) best = dot(n, n), corner[2] = i;
   }
   if (!(sqrt(best) > tolerance * length)) return 0;
-  best = -1.0;
+  best = 0.0;
   hull_face base = {corner[0], corner[1], corner[2]};
   for (int32_t i = 0; i < count; ++i) {
     double d = fabs(face_distance(v, base, v[i], NULL));
@@ -819,14 +819,15 @@ static pabd_status check_joint(const pabd_scene *scene, int32_t j, pabd_error *e
   }
   if (joint->body_a == joint->body_b)
     return pabd_fail(error, PABD_ERR_INPUT, "%s: it joins body %d to itself", text, (int)joint->body_a);
-  const pabd_body *a = joint->body_a == PABD_WORLD ? NULL : &scene->bodies[joint->body_a],
-                  *b = &scene->bodies[joint->body_b];
-  if ((a == NULL || a->motion != PABD_DYNAMIC) && b->motion != PABD_DYNAMIC) {
+  const pabd_body *bodies = scene->bodies;
+  int a_moves = joint->body_a != PABD_WORLD && bodies[joint->body_a].motion == PABD_DYNAMIC;
+  if (!a_moves && bodies[joint->body_b].motion != PABD_DYNAMIC) {
     return pabd_fail(error, PABD_ERR_INPUT, "%s: it joins two bodies that no force can move; one must be dynamic",
                      text);
   }
-  if (a != NULL && a->world != b->world)
+  if (joint->body_a != PABD_WORLD && bodies[joint->body_a].world != bodies[joint->body_b].world) {
     return pabd_fail(error, PABD_ERR_INPUT, "%s: it joins bodies of two worlds", text);
+  }
   if (!valid_pose(joint->frame_a) || !valid_pose(joint->frame_b)) {
     return pabd_fail(error, PABD_ERR_INPUT, "%s: a frame is not finite or its quaternion is not unit", text);
   }
