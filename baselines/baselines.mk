@@ -26,8 +26,13 @@ ODE := $(THIRD)/ode
 ENGINE_ode_FROM := $(ODE)
 ENGINE_ode_LIBS := -lode
 
+MUJOCO := $(THIRD)/mujoco
+ENGINE_mujoco_FROM := $(MUJOCO)
+ENGINE_mujoco_FLAGS := -isystem $(MUJOCO)/include
+ENGINE_mujoco_LIBS := -L$(MUJOCO)/lib -l:libmujoco.so.4.0.0 -Wl,-rpath,$(ROOT)/$(MUJOCO)/lib
+
 # The engines beyond Bullet: each is set up by `make engine-NAME` (baselines/NAME/get.sh), all by `make engines`.
-ENGINES_MORE := ode
+ENGINES_MORE := ode mujoco
 .PHONY: $(addprefix engine-,$(ENGINES_MORE)) $(addprefix get-,$(ENGINES_MORE))
 $(addprefix get-,$(ENGINES_MORE)): get-%: setup
 	@baselines/$*/get.sh $(THIRD)/$* '$(COMPILER)'
@@ -66,7 +71,7 @@ endef
 $(foreach stem,$(ENGINE_STEMS),$(eval $(call ENGINE_RULE,$(stem))))
 
 .PHONY: engines phase-engines
-engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of ode)
+engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of ode, mujoco)
 	@$(MAKE) --no-print-directory phase-engines
 
 phase-engines: $(ENGINES)
