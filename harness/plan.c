@@ -361,6 +361,7 @@ typedef struct value_list {
 
 typedef struct group {
   pabd_request request;
+  const pabd_plan_overrides *kept; /* only cases that match its patterns; NULL: all */
   int32_t param_count, setting_count;
   value_list params[8], settings[8];
 } group;
@@ -376,6 +377,14 @@ static int64_t combination(const value_list *lists, int32_t count, int64_t numbe
     total *= lists[k].count;
   }
   return total;
+}
+
+static int keeps_case(const pabd_plan_overrides *kept, const char *id) {
+  if (!kept || kept->case_pattern_count == 0) return 1;
+  for (int32_t k = 0; k < kept->case_pattern_count; ++k) {
+    if (pabd_glob_match(kept->case_patterns[k], id)) return 1;
+  }
+  return 0;
 }
 
 static pabd_status add_group(pabd_plan *plan, pabd_catalog *catalog, const group *g, pabd_error *error) {
@@ -406,6 +415,7 @@ static pabd_status add_group(pabd_plan *plan, pabd_catalog *catalog, const group
     PABD_TRY(pabd_catalog_find_cases(catalog, from.name, &ids, &id_count, error));
     pabd_status status = PABD_OK;
     for (int32_t j = 0; j < id_count * (int32_t)combinations && status == PABD_OK; ++j) {
+      if (!keeps_case(g->kept, ids[j / combinations])) continue;
       const char *pairs[OVERRIDE_CAPACITY + 8];
       int32_t pair_count = 0, case_index = -1;
       combination(g->params, g->param_count, j % combinations, texts, pointers);
@@ -422,7 +432,7 @@ static pabd_status add_group(pabd_plan *plan, pabd_catalog *catalog, const group
     pabd_free_names(ids, id_count);
     PABD_TRY(status);
   }
-  if (added == 0 && request->tag)
+  if (added == 0 && request->tag && !(g->kept && g->kept->case_pattern_count))
     return pabd_fail(error, PABD_ERR_INPUT, "no case carries the tag '%s' (pabd-bench list shows the tags)",
                      request->tag);
   return PABD_OK;
@@ -512,18 +522,6 @@ static void keep_engines(const char **engines, int32_t *count, const pabd_plan_o
   *count = kept;
 }
 
-static void keep_cases(const char **cases, int32_t *count, const pabd_plan_overrides *o) {
-  int32_t kept = 0;
-  for (int32_t k = 0; k < *count; ++k) {
-    spec entry;
-    int matches = parse_spec(cases[k], "case", 0, &entry, NULL) != PABD_OK;
-    for (int32_t j = 0; j < o->case_pattern_count && !matches; ++j)
-      matches = pabd_glob_match(o->case_patterns[j], entry.name);
-    if (matches) cases[kept++] = cases[k];
-  }
-  *count = kept;
-}
-
 /* One entry of "runs". */
 static pabd_status read_group(pabd_plan *plan, pabd_catalog *catalog, const char *path, const cJSON *from,
                               const pabd_plan_overrides *o, pabd_error *error) {
@@ -588,13 +586,11 @@ static pabd_status read_group(pabd_plan *plan, pabd_catalog *catalog, const char
     if (o->time_limit > 0) request->time_limit = o->time_limit;
     if (o->trace_from > 0) request->trace_from = o->trace_from, request->trace_to = o->trace_to;
     if (o->tag) request->tag = o->tag;
-    int has_cases = request->case_count > 0;
-    if (o->case_pattern_count && has_cases) keep_cases(cases, &request->case_count, o);
+    g->kept = o;
     if (o->engine_pattern_count) keep_engines(engines, &request->engine_count, o);
     request->cases = cases;
     request->engines = engines;
-    int is_empty = request->engine_count == 0 || (has_cases && request->case_count == 0);
-    for (int32_t k = 0; k < thread_count && status == PABD_OK && !is_empty; ++k) {
+    for (int32_t k = 0; k < thread_count && status == PABD_OK && request->engine_count > 0; ++k) {
       pabd_error cause = {""};
       request->threads = thread_counts[k];
       status = add_group(plan, catalog, g, &cause);
