@@ -41,7 +41,7 @@ $(addprefix engine-,$(ENGINES_MORE)): engine-%: get-%
 
 # ---- engines ----------------------------------------------------------------------------------------------------------
 ENGINE_COMMON := $(call objects,common,$(wildcard baselines/common/*.c)) $(SCENE_OBJECTS)
-ENGINE_ALL_STEMS := $(filter-out pabd,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
+ENGINE_ALL_STEMS := $(filter-out pabd template,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
 # Those without a library of their own, or whose library is there (its folder has a key.txt, written last).
 ENGINE_STEMS := $(foreach stem,$(ENGINE_ALL_STEMS),$(if $(ENGINE_$(stem)_FROM),$(if $(wildcard $(ENGINE_$(stem)_FROM)/key.txt),$(stem)),$(stem)))
 ENGINE_MISSING := $(filter-out $(ENGINE_STEMS),$(ENGINE_ALL_STEMS))
@@ -69,6 +69,13 @@ $(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(ENGINE_C
 	$$(Q)$$(if $$(wildcard baselines/$(1).cpp),$$(CXX),$$(CC)) -shared $$(LDFLAGS_ALL) $$(ENGINE_LINK_FLAGS) $$(filter %.o,$$^) $$(ENGINE_$(1)_LIBS) -lm -o $$@
 endef
 $(foreach stem,$(ENGINE_STEMS),$(eval $(call ENGINE_RULE,$(stem))))
+
+# The template for new engines is built for its test only: it is no baseline.
+$(B)/tests/engines/template.so: $(B)/obj/common/baselines/template.o $(ENGINE_COMMON)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS_ALL) $(ENGINE_LINK_FLAGS) $(filter %.o,$^) -lm -o $@
+test-programs: $(B)/tests/engines/template.so
 
 .PHONY: engines phase-engines
 engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of ode, mujoco)

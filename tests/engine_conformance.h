@@ -35,14 +35,15 @@ typedef struct conformance {
   double contact_force;  /* relative error of reported contact forces at rest; 0: do not check */
 } conformance;
 
-/* Opens build/engines/<name>.so once; returns 0 and prints why when it is not there (the test then skips). */
-static int conformance_open(conformance *c, const char *name, char *why, size_t size) {
+/* Opens <folder>/<name>.so once; returns 0 and prints why when it is not there (the test then skips). */
+__attribute__((unused)) static int conformance_open_at(conformance *c, const char *folder, const char *name, char *why,
+                                                       size_t size) {
   char path[256];
-  snprintf(path, sizeof path, "%s/engines/%s.so", PABD_BUILD_DIR, name);
+  snprintf(path, sizeof path, "%s/%s.so", folder, name);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     char line[200] = "";
-    snprintf(path, sizeof path, "%s/engines/%s.unavailable", PABD_BUILD_DIR, name);
+    snprintf(path, sizeof path, "%s/%s.unavailable", folder, name);
     FILE *file = fopen(path, "r");
     if (file != NULL) {
       if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
@@ -63,6 +64,10 @@ static int conformance_open(conformance *c, const char *name, char *why, size_t 
     return 0;
   }
   return 1;
+}
+
+__attribute__((unused)) static int conformance_open(conformance *c, const char *name, char *why, size_t size) {
+  return conformance_open_at(c, PABD_BUILD_DIR "/engines", name, why, size);
 }
 
 /* A running world with its state. */
@@ -101,7 +106,7 @@ static int run_good(const run *r, const char *what) {
   return CHECK_MSG(r->status == PABD_OK, "%s: %s: %s", what, pabd_status_text(r->status), r->error.text);
 }
 
-static double run_counter(const run *r, const char *name) {
+__attribute__((unused)) static double run_counter(const run *r, const char *name) {
   pabd_engine_stats stats;
   r->c->engine->stats(r->world, &stats);
   for (int32_t k = 0; k < stats.counter_count; ++k)
@@ -124,7 +129,8 @@ static int32_t add_body(pabd_scene *scene, pabd_motion motion, double mass, pabd
   return pabd_scene_add_body(scene, &body);
 }
 
-static int32_t add_box(pabd_scene *scene, pabd_motion motion, double mass, pabd_dvec3 half, pabd_dvec3 at) {
+__attribute__((unused)) static int32_t add_box(pabd_scene *scene, pabd_motion motion, double mass, pabd_dvec3 half,
+                                               pabd_dvec3 at) {
   pabd_shape shape = pabd_shape_default(PABD_BOX);
   shape.half = half;
   int32_t body = add_body(scene, motion, mass, pabd_shape_inertia(&shape, mass > 0 ? mass : 1), at);
@@ -133,7 +139,7 @@ static int32_t add_box(pabd_scene *scene, pabd_motion motion, double mass, pabd_
   return body;
 }
 
-static int32_t add_sphere(pabd_scene *scene, double mass, double radius, pabd_dvec3 at) {
+__attribute__((unused)) static int32_t add_sphere(pabd_scene *scene, double mass, double radius, pabd_dvec3 at) {
   pabd_shape shape = pabd_shape_default(PABD_SPHERE);
   shape.radius = radius;
   int32_t body = add_body(scene, PABD_DYNAMIC, mass, pabd_shape_inertia(&shape, mass), at);
@@ -142,11 +148,12 @@ static int32_t add_sphere(pabd_scene *scene, double mass, double radius, pabd_dv
   return body;
 }
 
-static int32_t add_ground(pabd_scene *scene) {
+__attribute__((unused)) static int32_t add_ground(pabd_scene *scene) {
   return add_box(scene, PABD_STATIC, 0, (pabd_dvec3){100, 100, 1}, (pabd_dvec3){0, 0, -1});
 }
 
-static int32_t add_joint(pabd_scene *scene, pabd_joint_kind kind, int32_t a, int32_t b, pabd_dpose at) {
+__attribute__((unused)) static int32_t add_joint(pabd_scene *scene, pabd_joint_kind kind, int32_t a, int32_t b,
+                                                 pabd_dpose at) {
   pabd_joint joint = pabd_joint_default(kind);
   joint.body_a = a;
   joint.body_b = b;
