@@ -98,6 +98,15 @@ static inline void body_evaluate(const step_work *s, body_work *b, vec3 *g1, vec
   *A22 = A;
 }
 
+/* Velocities of the state; fixed bodies have prescribed ones. */
+static dvec3 omega_of(const direct_body *d) {
+  if (d->motion == PABD_KINEMATIC) return d->w;
+  if (d->motion != PABD_DYNAMIC) return d3(0, 0, 0);
+  dvec3 L = dq_unrotate(d->q, d->L);
+  return dq_rotate(d->q, d3(L.x / d->inertia.x, L.y / d->inertia.y, L.z / d->inertia.z));
+}
+static dvec3 velocity_of(const direct_body *d) { return d->motion == PABD_STATIC ? d3(0, 0, 0) : d->v; }
+
 #include "direct_tree.h"
 
 #include "direct_rows.h"

@@ -78,16 +78,6 @@ static dvec3 axis_of(dquat q, int axis) {
   return dq_rotate(q, d3(axis == 0, axis == 1, axis == 2));
 }
 
-static dvec3 omega_of(const direct_body *d) {
-  if (d->motion == PABD_KINEMATIC) return d->w;
-  if (d->motion != PABD_DYNAMIC) return d3(0, 0, 0);
-  dvec3 L = dq_unrotate(d->q, d->L);
-  return dq_rotate(d->q, d3(L.x / d->inertia.x, L.y / d->inertia.y, L.z / d->inertia.z));
-}
-static dvec3 velocity_of(const direct_body *d) {
-  return d->motion == PABD_STATIC ? d3(0, 0, 0) : d->v;
-}
-
 /* Value that the motor's coordinate shall have at the step's end so that its rate there is the target rate. */
 static double motor_target(const core *w, const direct_joint *j, double now, double rate_now, double rate_last) {
   const step_work *s = &w->step;
