@@ -34,7 +34,7 @@ endif
 # The contract: same optimization flags for every engine built from source, no fast-math. Contraction is off in our own
 # code because it would make results depend on the compiler's choices.
 OPT_FLAGS := -O3 -march=native
-NUMERIC_FLAGS := -ffp-contract=off -fno-math-errno
+NUMERIC_FLAGS := -ffp-contract=off -fno-math-errno -fno-trapping-math
 ifeq ($(SAN),1)
 B := build/san
 OPT_FLAGS := -O1 -march=native
