@@ -70,7 +70,6 @@ typedef struct view {
   double *states;
   int32_t state_frames;
   char *slot[2];
-  size_t size;
 } view;
 
 const char *pabd_run_state_text(pabd_run_state state) {
@@ -546,25 +545,41 @@ static size_t rounded(size_t size) {
   return (size + 4095) & ~(size_t)4095;
 }
 
-/* Lays the mapping out; with base NULL only the size is found. */
-static view lay_out(const pabd_job *job, char *base) {
-  view v = {0};
-  size_t frames = (size_t)job->c->frame_count + 1, row = frames * sizeof(double), used = rounded(sizeof(block));
+/* Offsets of the mapping's parts, bytes. */
+typedef struct layout {
+  size_t row; /* size of one row of doubles, [frame_count + 1] */
+  size_t rows, hash, states, slots, size;
+  int32_t state_frames;
+} layout;
+
+enum { PLAIN_ROWS = 5 }; /* wall, cpu, self, collide, solve; the stages' rows follow */
+
+static layout measure(const pabd_job *job) {
+  layout l = {0};
+  size_t frames = (size_t)job->c->frame_count + 1;
   size_t state_size = (size_t)job->c->scene.body_count * 13 * sizeof(double);
-  double **rows[] = {&v.wall_ms, &v.cpu_ms, &v.self_ms, &v.collide_ms, &v.solve_ms};
-  v.head = (block *)base;
-  for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k, used += row) *rows[k] = (double *)(base + used);
-  for (int k = 0; k < PABD_STAGE_MAX; ++k, used += row) v.stage_ms[k] = (double *)(base + used);
-  v.hash = (uint64_t *)(base + used);
-  used = rounded(used + row);
+  l.row = frames * sizeof(double);
+  l.rows = rounded(sizeof(block));
+  l.hash = l.rows + (PLAIN_ROWS + PABD_STAGE_MAX) * l.row;
+  l.states = rounded(l.hash + l.row);
   if (job->keep_states && state_size > 0) {
-    v.states = (double *)(base + used);
     size_t fit = job->state_limit / state_size;
-    v.state_frames = (int32_t)(fit < frames ? fit : frames);
-    used = rounded(used + (size_t)v.state_frames * state_size);
+    l.state_frames = (int32_t)(fit < frames ? fit : frames);
   }
-  for (int k = 0; k < 2; ++k, used += SLOT_SIZE) v.slot[k] = base + used;
-  v.size = used;
+  l.slots = rounded(l.states + (size_t)l.state_frames * state_size);
+  l.size = l.slots + 2 * SLOT_SIZE;
+  return l;
+}
+
+static view attach(const layout *l, void *mapping) {
+  char *base = mapping;
+  view v = {.head = mapping, .state_frames = l->state_frames};
+  double **rows[PLAIN_ROWS] = {&v.wall_ms, &v.cpu_ms, &v.self_ms, &v.collide_ms, &v.solve_ms};
+  for (size_t k = 0; k < PLAIN_ROWS; ++k) *rows[k] = (void *)(base + l->rows + k * l->row);
+  for (size_t k = 0; k < PABD_STAGE_MAX; ++k) v.stage_ms[k] = (void *)(base + l->rows + (PLAIN_ROWS + k) * l->row);
+  v.hash = (void *)(base + l->hash);
+  if (l->state_frames > 0) v.states = (void *)(base + l->states);
+  for (size_t k = 0; k < 2; ++k) v.slot[k] = base + l->slots + k * SLOT_SIZE;
   return v;
 }
 
@@ -677,16 +692,16 @@ void pabd_child_run(const pabd_job *job, const volatile sig_atomic_t *stop, pabd
   memset(out, 0, sizeof *out);
   pabd_metrics_init(&out->metrics);
   out->state = PABD_RUN_FAILED;
-  view v = lay_out(job, NULL);
-  char *base = mmap(NULL, v.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  layout sizes = measure(job);
+  void *base = mmap(NULL, sizes.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   int ends[2];
   if (base == MAP_FAILED) {
     snprintf(out->reason, sizeof out->reason, "out of memory for the run's results");
     return;
   }
   out->shared = base;
-  out->shared_size = v.size;
-  v = lay_out(job, base);
+  out->shared_size = sizes.size;
+  view v = attach(&sizes, base);
   atomic_store(&v.head->valid_slot, -1);
   size_t samples = (size_t)job->c->frame_count + 1;
   for (size_t k = 0; k < samples; ++k)

@@ -393,7 +393,7 @@ static pabd_status add_group(pabd_plan *plan, pabd_catalog *catalog, const group
   static int32_t engines[ENGINE_CAPACITY][2]; /* index in the plan, threads */
   int32_t engine_count = 0;
   char texts[8][168];
-  const char *pointers[8];
+  const char *pointers[8] = {NULL};
 
   int64_t combinations = combination(g->settings, g->setting_count, 0, texts, pointers);
   for (int64_t n = 0; n < combinations; ++n) {
