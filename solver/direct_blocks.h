@@ -196,7 +196,7 @@ static void stamp_contacts(core *w) {
 /* -- elimination */
 
 /* Inverse in place by Gauss and Jordan, n x n, pivots in order. */
-static inline void block_invert(block *m, int n) {
+static inline __attribute__((always_inline)) void invert(block *m, int n) {
   for (int k = 0; k < n; ++k) {
     real pivot = R(1) / m->r[k][k];
     vrow row = m->r[k] * pivot;
@@ -212,27 +212,81 @@ static inline void block_invert(block *m, int n) {
   }
 }
 /* m <- a m, a n x n */
-static inline void block_premultiply(block *m, const block *a, int n) {
-  vrow out[DIRECT_ROWS];
+static inline __attribute__((always_inline)) void premultiply(block *m, const block *a, int n) {
+  vrow in[DIRECT_ROWS];
+  for (int k = 0; k < n; ++k) in[k] = m->r[k];
   for (int r = 0; r < n; ++r) {
-    vrow sum = a->r[r][0] * m->r[0];
-    for (int k = 1; k < n; ++k) sum += a->r[r][k] * m->r[k];
-    out[r] = sum;
+    vrow even = a->r[r][0] * in[0], odd = {0};
+    for (int k = 1; k < n; ++k) {
+      if (k & 1)
+        odd += a->r[r][k] * in[k];
+      else
+        even += a->r[r][k] * in[k];
+    }
+    m->r[r] = even + odd;
   }
-  for (int r = 0; r < n; ++r) m->r[r] = out[r];
 }
 /* out -= l u, l rows x n, u n x 8 */
-static inline void block_subtract(block *out, const block *l, const block *u, int rows, int n) {
+static inline __attribute__((always_inline)) void subtract(block *out, const block *l, const block *u, int rows,
+                                                           int n) {
+  vrow in[DIRECT_ROWS];
+  for (int k = 0; k < n; ++k) in[k] = u->r[k];
   for (int r = 0; r < rows; ++r) {
-    vrow sum = out->r[r];
-    for (int k = 0; k < n; ++k) sum -= l->r[r][k] * u->r[k];
-    out->r[r] = sum;
+    vrow even = l->r[r][0] * in[0], odd = {0};
+    for (int k = 1; k < n; ++k) {
+      if (k & 1)
+        odd += l->r[r][k] * in[k];
+      else
+        even += l->r[r][k] * in[k];
+    }
+    out->r[r] -= even + odd;
+  }
+}
+/* z = a b and c -= a b, a rows x n: scalars, a row at a time */
+static inline void row_product(vrow *z, const block *a, const vrow *b, int rows, int n, int subtract_it) {
+  const real *restrict x = (const real *)b, *restrict m = (const real *)a;
+  real *restrict out = (real *)z;
+  for (int r = 0; r < rows; ++r) {
+    real even = m[DIRECT_ROWS * r] * x[0], odd = R(0);
+    for (int k = 1; k < n; ++k) {
+      if (k & 1)
+        odd += m[DIRECT_ROWS * r + k] * x[k];
+      else
+        even += m[DIRECT_ROWS * r + k] * x[k];
+    }
+    if (subtract_it)
+      out[r] -= even + odd;
+    else
+      out[r] = even + odd;
   }
 }
 
-static int node_size(const core *w, int32_t node) {
-  const direct_island *island = w->island;
-  return node < island->body_count ? 6 : w->joints[island->joint[node - island->body_count]].row_count;
+/* Takes the node at position p, of n unknowns, out of the matrix. Instantiated for the common sizes below. */
+static inline __attribute__((always_inline)) void eliminate_node(core *w, int32_t p, int n) {
+  const direct_order *o = &w->island->order;
+  block *edges = w->blocks + o->node_count, *d = &w->blocks[p];
+  int32_t begin = o->first[p], end = o->first[p + 1];
+  invert(d, n);
+  vrow z = {0};
+  row_product(&z, d, &w->rhs[p].r, n, n, 0);
+  w->rhs[p].r = z;
+  for (int32_t e = begin; e < end; ++e) {
+    premultiply(&edges[2 * e], d, n);
+    int32_t q = o->neighbor[e];
+    row_product(&w->rhs[q].r, &edges[2 * e + 1], &z, w->size[q], n, 1);
+  }
+  for (int32_t e = begin; e < end; ++e) {
+    int32_t q = o->neighbor[e], cursor = o->first[q];
+    int rows = w->size[q];
+    const block *u = &edges[2 * e], *l = &edges[2 * e + 1];
+    subtract(&w->blocks[q], l, u, rows, n);
+    for (int32_t f = e + 1; f < end; ++f) { /* the pair (q, q2): an edge of q, found in order */
+      int32_t q2 = o->neighbor[f];
+      while (o->neighbor[cursor] != q2) ++cursor;
+      subtract(&edges[2 * cursor], l, &edges[2 * f], rows, n);
+      subtract(&edges[2 * cursor + 1], &edges[2 * f + 1], u, w->size[q2], n);
+    }
+  }
 }
 
 static void eliminate(core *w) {
@@ -240,65 +294,26 @@ static void eliminate(core *w) {
   int32_t n = o->node_count;
   block *edges = w->blocks + n;
   for (int32_t p = 0; p < n; ++p) {
-    int size = node_size(w, o->order[p]);
-    block *d = &w->blocks[p];
-    if (size == 6)
-      block_invert(d, 6);
-    else
-      block_invert(d, size);
-    vrow b = w->rhs[p].r, z = {0};
-    for (int r = 0; r < size; ++r) {
-      vrow product = d->r[r] * b;
-      real sum = R(0);
-      for (int k = 0; k < size; ++k) sum += product[k];
-      z[r] = sum;
-    }
-    w->rhs[p].r = z;
-    for (int32_t e = o->first[p]; e < o->first[p + 1]; ++e) {
-      block *u = &edges[2 * e];
-      const block *l = &edges[2 * e + 1];
-      int32_t q = o->neighbor[e];
-      int rows = node_size(w, o->order[q]);
-      if (size == 6)
-        block_premultiply(u, d, 6);
-      else
-        block_premultiply(u, d, size);
-      vrow c = w->rhs[q].r;
-      for (int r = 0; r < rows; ++r) {
-        vrow product = l->r[r] * z;
-        real sum = R(0);
-        for (int k = 0; k < size; ++k) sum += product[k];
-        c[r] -= sum;
-      }
-      w->rhs[q].r = c;
-    }
-    for (int32_t e = o->first[p]; e < o->first[p + 1]; ++e) {
-      int32_t q = o->neighbor[e], cursor = o->first[q];
-      int rows = node_size(w, o->order[q]);
-      const block *u = &edges[2 * e], *l = &edges[2 * e + 1];
-      block_subtract(&w->blocks[q], l, u, rows, size);
-      for (int32_t f = e + 1; f < o->first[p + 1]; ++f) { /* the pair (q, q2): an edge of q, found in order */
-        int32_t q2 = o->neighbor[f];
-        while (o->neighbor[cursor] != q2) ++cursor;
-        block_subtract(&edges[2 * cursor], l, &edges[2 * f], rows, size);
-        block_subtract(&edges[2 * cursor + 1], &edges[2 * f + 1], u, node_size(w, o->order[q2]), size);
-      }
+    switch (w->size[p]) {
+      case 6:
+        eliminate_node(w, p, 6);
+        break;
+      case 5:
+        eliminate_node(w, p, 5);
+        break;
+      case 3:
+        eliminate_node(w, p, 3);
+        break;
+      default:
+        eliminate_node(w, p, w->size[p]);
+        break;
     }
   }
   for (int32_t p = n - 1; p >= 0; --p) {
-    int size = node_size(w, o->order[p]);
-    vrow z = w->rhs[p].r;
     for (int32_t e = o->first[p]; e < o->first[p + 1]; ++e) {
-      const block *u = &edges[2 * e];
-      vrow x = w->rhs[o->neighbor[e]].r;
-      for (int r = 0; r < size; ++r) {
-        vrow product = u->r[r] * x;
-        real sum = R(0);
-        for (int k = 0; k < DIRECT_ROWS; ++k) sum += product[k];
-        z[r] -= sum;
-      }
+      int32_t q = o->neighbor[e];
+      row_product(&w->rhs[p].r, &edges[2 * e], &w->rhs[q].r, w->size[p], w->size[q], 1);
     }
-    w->rhs[p].r = z;
   }
 }
 

@@ -72,7 +72,8 @@ typedef struct core {
   contact_work *contact; /* [contacts] */
   block *blocks;         /* [blocks] */
   block_row *rhs;        /* [nodes] */
-  int32_t *position;     /* [nodes] */
+  int32_t *position;     /* [nodes] by node */
+  int32_t *size;         /* [nodes] unknowns by position */
   step_work step;
   double time; /* s since the frame's start */
 } core;
@@ -105,7 +106,9 @@ static dvec3 omega_of(const direct_body *d) {
   dvec3 L = dq_unrotate(d->q, d->L);
   return dq_rotate(d->q, d3(L.x / d->inertia.x, L.y / d->inertia.y, L.z / d->inertia.z));
 }
-static dvec3 velocity_of(const direct_body *d) { return d->motion == PABD_STATIC ? d3(0, 0, 0) : d->v; }
+static dvec3 velocity_of(const direct_body *d) {
+  return d->motion == PABD_STATIC ? d3(0, 0, 0) : d->v;
+}
 
 #include "direct_tree.h"
 
@@ -385,6 +388,7 @@ static size_t carve(core *w, char *memory, const direct_capacity *c) {
   CARVE(at, c->bodies);
   CARVE(fixed, c->bodies);
   CARVE(position, c->nodes);
+  CARVE(size, c->nodes);
 #undef CARVE
   return used;
 }

@@ -64,7 +64,11 @@ static void rows_attach(core *w) {
     t->a = j->body_a < 0 ? world : w->bodies[j->body_a].local;
     t->b = w->bodies[j->body_b].local;
   }
-  for (int32_t p = 0; p < island->order.node_count; ++p) w->position[island->order.order[p]] = p;
+  for (int32_t p = 0; p < island->order.node_count; ++p) {
+    int32_t node = island->order.order[p];
+    w->position[node] = p;
+    w->size[p] = node < island->body_count ? 6 : w->joints[island->joint[node - island->body_count]].row_count;
+  }
 }
 
 static double wrap_angle(double a) {
