@@ -604,6 +604,7 @@ pabd_status pabd_case_load(const char *path, const char *const *overrides, int32
   if (status == PABD_OK) {
     reader r = {.file = path, .error = error};
     status = read_case(&r, top, path, overrides, override_count, out);
+    read_free(&r);
   }
   if (status == PABD_OK) hash_case(out, text, size);
   cJSON_Delete(top);

@@ -346,6 +346,53 @@ pabd_status read_pose_or(reader *r, const cJSON *object, pabd_dpose *pose) {
   return PABD_OK;
 }
 
+static int compare_names(const void *left, const void *right) {
+  const name_entry *a = left, *b = right;
+  int order = strcmp(a->name, b->name);
+  return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
+}
+
+pabd_status read_index_names(reader *r, const pabd_scene *scene, int bodies) {
+  int32_t count = bodies ? scene->body_count : scene->joint_count;
+  name_index *names = bodies ? &r->bodies : &r->joints;
+  names->entries = malloc(((size_t)count + 1) * sizeof *names->entries);
+  if (names->entries == NULL) return pabd_fail(r->error, PABD_ERR_MEMORY, "%.120s: out of memory", r->file);
+  for (int32_t i = 0; i < count; ++i) {
+    const char *name = bodies ? scene->bodies[i].name : scene->joints[i].name;
+    if (name[0] != '\0') names->entries[names->count++] = (name_entry){name, i};
+  }
+  qsort(names->entries, (size_t)names->count, sizeof *names->entries, compare_names);
+  for (int32_t i = 1; i < names->count; ++i) {
+    const name_entry *a = &names->entries[i - 1], *b = &names->entries[i];
+    if (strcmp(a->name, b->name) != 0) continue;
+    return read_fail(r, "the name \"%s\" is used by %s %d and %d (names must be unique)", b->name,
+                     bodies ? "bodies" : "joints", (int)a->index, (int)b->index);
+  }
+  return PABD_OK;
+}
+
+void read_free(reader *r) {
+  free(r->bodies.entries);
+  free(r->joints.entries);
+  r->bodies = r->joints = (name_index){0, NULL};
+}
+
+/* Index of the name, or -1. */
+static int32_t find_name(const name_index *names, const char *name) {
+  int32_t low = 0, high = names->count;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    int order = strcmp(names->entries[middle].name, name);
+    if (order == 0) return names->entries[middle].index;
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return -1;
+}
+
 /* Body or joint by index or name. `what` is "body" or "joint". */
 static pabd_status item_index(reader *r, const cJSON *item, const pabd_scene *scene, int bodies, int world_allowed,
                               int32_t *out) {
@@ -361,7 +408,7 @@ static pabd_status item_index(reader *r, const cJSON *item, const pabd_scene *sc
     *out = PABD_WORLD;
     return PABD_OK;
   }
-  int32_t index = bodies ? pabd_scene_find_body(scene, name) : pabd_scene_find_joint(scene, name);
+  int32_t index = find_name(bodies ? &r->bodies : &r->joints, name);
   if (index >= 0) {
     *out = index;
     return PABD_OK;

@@ -10,6 +10,17 @@
 
 #include "pabd_case.h"
 
+/* Names in sorted order, for look-ups in scenes of any size. */
+typedef struct name_entry {
+  const char *name; /* in the scene */
+  int32_t index;
+} name_entry;
+
+typedef struct name_index {
+  int32_t count;
+  name_entry *entries; /* [count], sorted by name; owned */
+} name_index;
+
 typedef struct reader {
   const char *file;
   pabd_error *error;
@@ -17,6 +28,7 @@ typedef struct reader {
   int32_t param_count;
   char path[160]; /* "bodies[3].mass"; deeper levels are cut */
   int path_length;
+  name_index bodies, joints; /* built once all bodies (joints) are there; freed by read_free */
 } reader;
 
 /* Allowed numbers: low .. high, without low where `above`. `unit` is for the message. */
@@ -69,6 +81,9 @@ pabd_status read_pose_or(reader *r, const cJSON *object, pabd_dpose *pose);
 pabd_status read_body(reader *r, const cJSON *object, const char *key, const pabd_scene *scene, int world_allowed,
                       int32_t *out);
 pabd_status read_item_body(reader *r, const cJSON *item, const pabd_scene *scene, int world_allowed, int32_t *out);
+/* Indexes the names of all bodies (else joints); a name used twice is an error. */
+pabd_status read_index_names(reader *r, const pabd_scene *scene, int bodies);
+void read_free(reader *r);
 pabd_status read_joint(reader *r, const cJSON *object, const char *key, const pabd_scene *scene, int32_t *out);
 
 #endif

@@ -522,38 +522,6 @@ static pabd_status read_one_pair(reader *r, const cJSON *item, pabd_scene *scene
 
 /* ---- The whole scene ---- */
 
-typedef struct named {
-  const char *name;
-  int32_t index;
-} named;
-
-static int compare_named(const void *left, const void *right) {
-  const named *a = left, *b = right;
-  int order = strcmp(a->name, b->name);
-  return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
-}
-
-/* Names refer to one thing. `bodies`: of bodies, else of joints. */
-static pabd_status check_names(reader *r, const pabd_scene *scene, int bodies) {
-  int32_t count = bodies ? scene->body_count : scene->joint_count, used = 0;
-  named *list = malloc(((size_t)count + 1) * sizeof *list);
-  if (list == NULL) return fail_memory(r);
-  for (int32_t i = 0; i < count; ++i) {
-    const char *name = bodies ? scene->bodies[i].name : scene->joints[i].name;
-    if (name[0] != '\0') list[used++] = (named){name, i};
-  }
-  qsort(list, (size_t)used, sizeof *list, compare_named);
-  pabd_status status = PABD_OK;
-  for (int32_t i = 1; i < used && status == PABD_OK; ++i) {
-    if (strcmp(list[i - 1].name, list[i].name) == 0) {
-      status = read_fail(r, "the name \"%s\" is used by %s %d and %d (names must be unique)", list[i].name,
-                         bodies ? "bodies" : "joints", (int)list[i - 1].index, (int)list[i].index);
-    }
-  }
-  free(list);
-  return status;
-}
-
 /* Calls for each wanted element of the list under `key`. */
 #define FOR_EACH_WANTED(key, call)                         \
   do {                                                     \
@@ -577,9 +545,9 @@ pabd_status read_scene(reader *r, const cJSON *top, pabd_scene *scene) {
   PABD_TRY(read_materials(r, top, &materials, scene));
   FOR_EACH_WANTED("bodies", read_one_body(r, item, &materials, scene));
   FOR_EACH_WANTED("generate", generate(r, item, materials.pointers, scene));
-  PABD_TRY(check_names(r, scene, 1));
+  PABD_TRY(read_index_names(r, scene, 1));
   FOR_EACH_WANTED("joints", read_one_joint(r, item, scene));
-  PABD_TRY(check_names(r, scene, 0));
+  PABD_TRY(read_index_names(r, scene, 0));
   FOR_EACH_WANTED("loads", read_one_load(r, item, scene));
   FOR_EACH_WANTED("ignore", read_one_pair(r, item, scene));
   if (scene->body_count == 0)
