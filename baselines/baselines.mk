@@ -31,17 +31,21 @@ ENGINE_mujoco_FROM := $(MUJOCO)
 ENGINE_mujoco_FLAGS := -isystem $(MUJOCO)/include
 ENGINE_mujoco_LIBS := -L$(MUJOCO)/lib -l:libmujoco.so.4.0.0 -Wl,-rpath,$(ROOT)/$(MUJOCO)/lib
 
+# External engines with a name: baselines/external/NAME.py behind the bridge external.c, its Python package in $(THIRD)/NAME.
+EXTERNAL_NAMES := rapier
+$(foreach name,$(EXTERNAL_NAMES),$(eval ENGINE_$(name)_FROM := $(THIRD)/$(name)))
+
 # The engines beyond Bullet: each is set up by `make engine-NAME` (baselines/NAME/get.sh), all by `make engines`.
-ENGINES_MORE := ode mujoco
+ENGINES_MORE := ode mujoco $(EXTERNAL_NAMES)
 .PHONY: $(addprefix engine-,$(ENGINES_MORE)) $(addprefix get-,$(ENGINES_MORE))
 $(addprefix get-,$(ENGINES_MORE)): get-%: setup
-	@baselines/$*/get.sh $(THIRD)/$* '$(COMPILER)'
+	@baselines/$(if $(filter $*,$(EXTERNAL_NAMES)),external/get.sh $*,$*/get.sh) $(THIRD)/$* '$(COMPILER)'
 $(addprefix engine-,$(ENGINES_MORE)): engine-%: get-%
 	@if [[ -f $(THIRD)/$*/key.txt ]]; then $(MAKE) --no-print-directory $(B)/engines/$*.so; fi
 
 # ---- engines ----------------------------------------------------------------------------------------------------------
 ENGINE_COMMON := $(call objects,common,$(wildcard baselines/common/*.c)) $(SCENE_OBJECTS)
-ENGINE_ALL_STEMS := $(filter-out pabd template,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp))))
+ENGINE_ALL_STEMS := $(filter-out pabd template,$(basename $(notdir $(wildcard baselines/*.c baselines/*.cpp)))) $(EXTERNAL_NAMES)
 # Those without a library of their own, or whose library is there (its folder has a key.txt, written last).
 ENGINE_STEMS := $(foreach stem,$(ENGINE_ALL_STEMS),$(if $(ENGINE_$(stem)_FROM),$(if $(wildcard $(ENGINE_$(stem)_FROM)/key.txt),$(stem)),$(stem)))
 ENGINE_MISSING := $(filter-out $(ENGINE_STEMS),$(ENGINE_ALL_STEMS))
@@ -68,7 +72,21 @@ $(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(ENGINE_C
 	$$(call say,LINK,$$@)
 	$$(Q)$$(if $$(wildcard baselines/$(1).cpp),$$(CXX),$$(CC)) -shared $$(LDFLAGS_ALL) $$(ENGINE_LINK_FLAGS) $$(filter %.o,$$^) $$(ENGINE_$(1)_LIBS) -lm -o $$@
 endef
-$(foreach stem,$(ENGINE_STEMS),$(eval $(call ENGINE_RULE,$(stem))))
+$(foreach stem,$(filter-out $(EXTERNAL_NAMES),$(ENGINE_STEMS)),$(eval $(call ENGINE_RULE,$(stem))))
+
+define EXTERNAL_RULE
+$(B)/obj/common/baselines/external_$(1).o: DEFINES += -DPABD_EXTERNAL_NAME='"$(1)"' \
+    -DPABD_EXTERNAL_COMMAND='"exec python3 \"$(ROOT)/baselines/external/$(1).py\" \"$(ROOT)/$(ENGINE_$(1)_FROM)/python\""'
+$(B)/obj/common/baselines/external_$(1).o: baselines/external.c $(FLAG_STAMP) | setup
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< ($(1)))
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(INCLUDES) $$(DEFINES) -MMD -MP -c $$< -o $$@
+$(B)/engines/$(1).so: $(B)/obj/common/baselines/external_$(1).o $(ENGINE_COMMON)
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)
+	$$(Q)$$(CC) -shared $$(LDFLAGS_ALL) $$(ENGINE_LINK_FLAGS) $$(filter %.o,$$^) -lm -o $$@
+endef
+$(foreach name,$(filter $(EXTERNAL_NAMES),$(ENGINE_STEMS)),$(eval $(call EXTERNAL_RULE,$(name))))
 
 # The template for new engines is built for its test only: it is no baseline.
 $(B)/tests/engines/template.so: $(B)/obj/common/baselines/template.o $(ENGINE_COMMON)
@@ -78,7 +96,7 @@ $(B)/tests/engines/template.so: $(B)/obj/common/baselines/template.o $(ENGINE_CO
 test-programs: $(B)/tests/engines/template.so
 
 .PHONY: engines phase-engines
-engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of ode, mujoco)
+engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of $(ENGINES_MORE))
 	@$(MAKE) --no-print-directory phase-engines
 
 phase-engines: $(ENGINES)
