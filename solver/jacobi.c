@@ -151,6 +151,7 @@ static void relax_substep(pabd_sim *sim, const pabd_range *range, int32_t subste
     launch_bodies(sim, PABD_K_relax_body, range);
     trace(sim, range, substep, sim->params.sweeps + sweep, "relax");
   }
+  launch_contacts(sim, PABD_K_relax_contact, range); /* the multiplier step that belongs to the last relax sweep */
 }
 
 /* The multiplier step after the last sweep. Contacts took theirs in the relax sweeps, at the new pose; joints take it
