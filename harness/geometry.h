@@ -1,26 +1,39 @@
-/* Exact geometry of the judge: signed gaps between shapes in double, by closed forms and separating axes.
+/* Exact signed gaps between convex solids, in double: the judge's own geometry.
  *
- * Shares no code with any solver. A gap is negative where shapes overlap: minus the least translation that separates
- * them. */
+ * The gap of two solids is max over unit directions n of (min over a of n.x - max over b of n.x). Apart, that is the
+ * Euclidean distance; overlapping, minus the length of the least translation that separates them. Every routine here
+ * returns that number: closed forms and separating axes where they are exact, GJK and an expanding polytope elsewhere.
+ * Shares no code with any solver. */
 #ifndef PABD_GEOMETRY_H
 #define PABD_GEOMETRY_H
 
 #include "pabd_scene.h"
 
-/* A shape at its place in the world. */
-typedef struct pabd_placed {
+/* A shape placed in the world, ready for many queries. */
+typedef struct pabd_solid {
   pabd_shape_kind kind;
-  pabd_dvec3 p;       /* m: origin of the shape frame */
-  pabd_dvec3 axis[3]; /* 1: its axes in the world */
-  pabd_dvec3 half;    /* m */
-  double radius, half_length;
-  const pabd_dvec3 *vertices; /* hull: [vertex_count], shape frame */
-  int32_t vertex_count;
-  double lo[3], hi[3]; /* m: axis-aligned bounds; infinite for planes */
-} pabd_placed;
+  int32_t vertex_count;       /* hull */
+  const pabd_dvec3 *vertices; /* [vertex_count] hull, shape frame, m; the scene's */
+  pabd_dvec3 p;               /* origin of the shape frame, m */
+  pabd_dvec3 axis[3];         /* its axes in the world, unit */
+  pabd_dvec3 half;            /* box, m */
+  double radius, half_length; /* m */
+} pabd_solid;
 
-pabd_placed pabd_place(const pabd_scene *scene, const pabd_shape *shape, const double pose[7]);
-/* Gap from b to a; normal (may be NULL) from b to a, unit. +-INFINITY never comes back for finite shapes. */
-double pabd_placed_gap(const pabd_placed *a, const pabd_placed *b, pabd_dvec3 *normal);
+/* `pose` [7] of the shape's body: p, q (w, x, y, z), q of any length > 0. */
+pabd_solid pabd_solid_place(const pabd_scene *scene, const pabd_shape *shape, const double *pose);
+/* Bounds in the world; infinite for a plane. */
+void pabd_solid_bounds(const pabd_solid *s, pabd_dvec3 *low, pabd_dvec3 *high);
+/* Radius of a ball around `center` (shape frame) that holds the shape; infinite for a plane. */
+double pabd_shape_bound(const pabd_scene *scene, const pabd_shape *shape, pabd_dvec3 *center);
+
+/* The gap; `normal` (may be NULL) from b to a. Two planes: the gap is -INFINITY, there is nothing to measure. */
+double pabd_solid_gap(const pabd_solid *a, const pabd_solid *b, pabd_dvec3 *normal);
+/* As above, but any value > limit may be returned once the gap is known to be larger. For sweeps over many pairs. */
+double pabd_solid_gap_within(const pabd_solid *a, const pabd_solid *b, double limit);
+
+/* The general routine for any two solids but planes, to about 1e-9 of their size. Public so that tests can hold it
+ * against the special ones. */
+double pabd_convex_gap(const pabd_solid *a, const pabd_solid *b, pabd_dvec3 *normal);
 
 #endif
