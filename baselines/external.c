@@ -203,6 +203,10 @@ static void describe_self(void) {
   if (PABD_EXTERNAL_COMMAND[0] == '\0') {
     static const char about[] = "a program that speaks the pipe protocol (baselines/external/README.md)";
     snprintf(self.build, TEXT_SIZE, "%s", about);
+    snprintf(self.version, TEXT_SIZE, "protocol 1");
+    snprintf(self.precision, TEXT_SIZE, "its own");
+    snprintf(self.device, TEXT_SIZE, "its own");
+    snprintf(self.license, TEXT_SIZE, "its own");
     self.capabilities = PABD_CAN_DETERMINISM; /* the program's own count when a world is made */
     add_setting("program\ttext\t\t\t1\tcommand line of the program\tthe user");
     add_setting("settings\ttext\t\t\t1\tits settings as key=value;key=value\tthe user");
