@@ -24,7 +24,8 @@
         name##_at(ROW_##rows(v, k), &v);                                                                              \
   }
 #define SIMD_KERNEL(name, rows, reads, writes)                                                                        \
-  static void cpu_##name(int32_t first, int32_t count, const pabd_view *view, int32_t threads) {                      \
+  __attribute__((flatten)) static void cpu_##name(int32_t first, int32_t count, const pabd_view *view,                \
+                                                  int32_t threads) {                                                  \
     const pabd_view v = *view;                                                                                        \
     if (threads <= 1 || count < 256) {                                                                                \
       _Pragma("omp simd") for (int32_t k = first; k < first + count; ++k) name##_at(ROW_##rows(v, k), &v);            \

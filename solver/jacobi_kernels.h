@@ -19,6 +19,17 @@ PABD_FN void plane_set(real *field, int32_t stride, int32_t c, vec3 v) {
   field[c] = v.x, field[stride + c] = v.y, field[2 * stride + c] = v.z;
 }
 
+/* Records field by field: a copy of the whole record would keep a pass over contacts from vectorizing. */
+PABD_FN vec3 vec3_at(const vec3 *list, int32_t i) {
+  return v3(list[i].x, list[i].y, list[i].z);
+}
+PABD_FN quat quat_at(const quat *list, int32_t i) {
+  return quat_make(list[i].w, list[i].x, list[i].y, list[i].z);
+}
+PABD_FN quat turn_at(const pabd_motion8 *list, int32_t i) {
+  return quat_make(list[i].q.w, list[i].q.x, list[i].q.y, list[i].q.z);
+}
+
 /* Displacement of the point at arm r (world, start) under a body's motion: d + (R - 1) r. */
 PABD_FN vec3 motion_of(pabd_motion8 m, vec3 r) {
   return v3_add(m.d, quat_turn(m.q, r));
@@ -101,12 +112,15 @@ PABD_FN real reduced(real inv_a, real inv_b) {
   return R(1) / (inv_a + inv_b);
 }
 
+/* kappa of a hard row. Written without branches, so that a pass over contacts vectorizes. */
 PABD_FN real stiffness_of(const pabd_view *s, real base, real fixed, real load, real before, real error) {
-  if (s->stiffness_rule == PABD_STIFFNESS_FIXED) return fixed;
-  if (s->stiffness_rule == PABD_STIFFNESS_MASS) return base;
-  if (s->stiffness_rule == PABD_STIFFNESS_RAMP) return real_max(fixed < base ? fixed : base, before + s->beta * error);
   /* load rule: growing at most twofold and falling at most by a tenth a substep keeps impacts from feeding back */
-  return real_max(base, real_max(real_min(load / s->delta, R(2) * before), R(0.9) * before));
+  real by_load = real_max(base, real_max(real_min(load / s->delta, R(2) * before), R(0.9) * before));
+  real ramp = real_max(real_min(fixed, base), before + s->beta * error);
+  return s->stiffness_rule == PABD_STIFFNESS_LOAD
+             ? by_load
+             : (s->stiffness_rule == PABD_STIFFNESS_FIXED ? fixed
+                                                          : (s->stiffness_rule == PABD_STIFFNESS_MASS ? base : ramp));
 }
 
 /* World arms, constant part of C and stiffness for this substep. Round shapes: the contact point stays on the fixed
@@ -115,12 +129,12 @@ PABD_FN real stiffness_of(const pabd_view *s, real base, real fixed, real load, 
 PABD_FN void contact_begin_at(int32_t c, const pabd_view *s) {
   int32_t stride = s->stride_contact, a = s->contact_a[c], b = s->contact_b[c];
   vec3 n = plane_get(s->contact_normal, stride, c), t1 = plane_get(s->contact_tangent, stride, c), t2 = v3_cross(n, t1);
-  vec3 ra = quat_rotate(s->rot[a], plane_get(s->contact_core_a, stride, c));
-  vec3 rb = quat_rotate(s->rot[b], plane_get(s->contact_core_b, stride, c));
+  vec3 ra = quat_rotate(quat_at(s->rot, a), plane_get(s->contact_core_a, stride, c));
+  vec3 rb = quat_rotate(quat_at(s->rot, b), plane_get(s->contact_core_b, stride, c));
   vec3 oa = v3_scale(-s->contact_offset_a[c], n), ob = v3_scale(s->contact_offset_b[c], n);
-  vec3 apart = v3_add(v3_sub(s->pos[a], s->pos[b]), v3_sub(ra, rb));
+  vec3 apart = v3_add(v3_sub(vec3_at(s->pos, a), vec3_at(s->pos, b)), v3_sub(ra, rb));
   real gap = s->contact_gap[c] + (v3_dot(n, apart) - s->contact_bias0[c]);
-  quat qa = s->total[a].q, qb = s->total[b].q;
+  quat qa = turn_at(s->total, a), qb = turn_at(s->total, b);
   vec3 ta = quat_unrotate(qa, oa), tb = quat_unrotate(qb, ob);
   vec3 slip = v3_sub(v3_sub(v3_scale(R(2), v3_cross(quat_vec(qa), oa)), v3_sub(oa, ta)),
                      v3_sub(v3_scale(R(2), v3_cross(quat_vec(qb), ob)), v3_sub(ob, tb)));
@@ -160,11 +174,9 @@ PABD_FN void contact_eval(int32_t c, const pabd_view *s, vec3 relative, int dual
   vec3 f = cone_project(v3_sub(lambda, k), mu);
   plane_set(s->contact_force, stride, c, v3_add(v3_scale(f.x, n), v3_add(v3_scale(f.y, t1), v3_scale(f.z, t2))));
 }
-/* Field by field: a copy of the whole record would keep the pass from vectorizing. */
 PABD_FN vec3 motion_at(const pabd_motion8 *total, int32_t body, vec3 r) {
   vec3 d = v3(total[body].d.x, total[body].d.y, total[body].d.z);
-  quat q = quat_make(total[body].q.w, total[body].q.x, total[body].q.y, total[body].q.z);
-  return v3_add(d, quat_turn(q, r));
+  return v3_add(d, quat_turn(turn_at(total, body), r));
 }
 PABD_FN vec3 contact_relative(int32_t c, const pabd_view *s) {
   int32_t stride = s->stride_contact;
@@ -396,6 +408,10 @@ PABD_FN mat3 quat_minus_identity(quat q) {
   m.z = v3(R(2) * (q.x * q.z - q.w * q.y), R(2) * (q.y * q.z + q.w * q.x), R(-2) * (xx + yy));
   return m;
 }
+/* The sweep is itself an iteration with the right fixed point: a Newton step of the polar factor below 1e-2 rad is good
+ * enough in it. */
+#define SWEEP_POLAR R(1e-4)
+
 /* Global step: dQ = H^-1 (-g) on the affine body, g the gradient at the iterate; local step: back to a rigid motion,
  * per variant.
  *
@@ -442,7 +458,7 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
   quat turn;
   vec3 lever; /* (A - T) b in material axes: how the linear part moves the point where the bonds pull */
   if (s->local_step == PABD_LOCAL_HESSIAN && !s->report_now) {
-    turn = polar_increment(block.S, E);
+    turn = polar_increment(block.S, E, SWEEP_POLAR);
     lever = quat_turn(turn, block.b);
   } else {
     mat3 dA = mat3_mul_sym3(E, block.S_inv);
@@ -455,19 +471,19 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
     }
     lever = mat3_mul(dA, block.b);
     if (s->local_step == PABD_LOCAL_HESSIAN) {
-      turn = polar_increment(block.S, E);
+      turn = polar_increment(block.S, E, SWEEP_POLAR);
       lever = quat_turn(turn, block.b);
     } else if (s->local_step == PABD_LOCAL_MASS) {
-      turn = polar_increment(block.Pi, mat3_mul_sym3(dA, block.Pi));
+      turn = polar_increment(block.Pi, mat3_mul_sym3(dA, block.Pi), SWEEP_POLAR);
     } else if (s->local_step == PABD_LOCAL_FROBENIUS) {
-      turn = polar_increment(sym3_make(R(1), R(1), R(1), R(0), R(0), R(0)), dA);
+      turn = polar_increment(sym3_make(R(1), R(1), R(1), R(0), R(0), R(0)), dA, SWEEP_POLAR);
     } else {
       turn = quat_exp(v3_scale(R(0.5), mat3_moment(dA)));
     }
   }
   vec3 d = v3_madd(s->inc_pos[i], inv_a, v3_sub(g_p, mat3_mul(T, lever)));
   vec3 turn_vec = mat3_mul(T, quat_vec(turn)); /* into current axes */
-  inc = quat_normalize(quat_mul(quat_make(turn.w, turn_vec.x, turn_vec.y, turn_vec.z), inc));
+  inc = quat_renormalize(quat_mul(quat_make(turn.w, turn_vec.x, turn_vec.y, turn_vec.z), inc));
   s->inc_pos[i] = d;
   s->inc_rot[i] = inc;
   pabd_motion8 m;

@@ -129,6 +129,11 @@ PABD_FN quat quat_normalize(quat a) {
   real s = R(1) / real_sqrt(a.w * a.w + a.x * a.x + a.y * a.y + a.z * a.z);
   return quat_make(s * a.w, s * a.x, s * a.y, s * a.z);
 }
+/* One Newton step towards unit length, for a quaternion that is unit up to rounding: no root, no division. */
+PABD_FN quat quat_renormalize(quat a) {
+  real s = R(1.5) - R(0.5) * (a.w * a.w + a.x * a.x + a.y * a.y + a.z * a.z);
+  return quat_make(s * a.w, s * a.x, s * a.y, s * a.z);
+}
 /* q v q*: v + 2 w (u x v) + 2 u x (u x v). */
 PABD_FN vec3 quat_rotate(quat q, vec3 v) {
   vec3 u = quat_vec(q), t = v3_scale(R(2), v3_cross(u, v));

@@ -120,7 +120,7 @@ TEST(small_increments_keep_their_digits) {
   sym3 s = sym3_make(R(1e6), R(2e6), R(3e6), R(0), R(0), R(0));
   mat3 e = mat3_zero();
   e.z.y = R(0.5e-3), e.y.z = R(-0.5e-3);
-  quat q = polar_increment(s, e);
+  quat q = polar_increment(s, e, R(1e-4));
   CHECK_NEAR(2.0 * (double)q.x * 5e9, 1.0, 1e-5);
 }
 
