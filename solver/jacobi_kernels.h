@@ -362,7 +362,6 @@ PABD_FN pabd_block block_of(int32_t i, const pabd_view *s, quat rot) {
     S = sym3_rank1(S, k, s->bond_kind[s->bond_end[e] >> 1] == PABD_BOND_DIRECTION ? r : v3_sub(r, c));
   }
   block.S = S;
-  block.S_inv = sym3_inverse(S);
   return block;
 }
 PABD_FN void block_at(int32_t i, const pabd_view *s) {
@@ -461,7 +460,7 @@ PABD_FN void body_sweep_at(int32_t i, const pabd_view *s) {
     turn = polar_increment(block.S, E, SWEEP_POLAR);
     lever = quat_turn(turn, block.b);
   } else {
-    mat3 dA = mat3_mul_sym3(E, block.S_inv);
+    mat3 dA = mat3_mul_sym3(E, sym3_inverse(block.S));
     if (s->report_now) {
       /* |A^T A - 1| of the affine iterate */
       mat3 At;

@@ -12,10 +12,9 @@
 #include "real.h"
 
 /* Kinds of rows, with their capacities. */
-#define PABD_ROWS_LIST(X)                                                                                    \
-  X(body)                                                                                                    \
-  X(body_plus1) X(shape) X(node) X(vertex) X(material2) X(filter) X(pair) X(pair4) X(contact) X(end) X(bond) \
-      X(bond_end)
+#define PABD_ROWS_LIST(X) \
+  X(body)                 \
+  X(body_plus1) X(shape) X(node) X(vertex) X(material2) X(filter) X(pair) X(pair4) X(contact) X(end) X(bond) X(bond_end)
 
 typedef struct pabd_motion8 { /* displacement and rotation of one body: one half cache line in float */
   vec3 d;                     /* m */
@@ -26,11 +25,10 @@ typedef struct pabd_motion8 { /* displacement and rotation of one body: one half
 /* The 13-number block H = [a b^T; b D] (x) I3 of one body, about its centre of mass, in world axes at the substep's
  * start, and what the local step needs of it. S = D - b b^T/a. Paper section 4.3. */
 typedef struct pabd_block {
-  real a;     /* N/m */
-  vec3 b;     /* N */
-  sym3 Pi;    /* N m: second moments of mass over h^2 */
-  sym3 S;     /* N m: D - b b^T/a; D itself is S + b b^T/a */
-  sym3 S_inv; /* 1/(N m): D' of the closed-form inverse; b' = -S_inv b/a, a' = 1/a + b^T S_inv b/a^2 */
+  real a;  /* N/m */
+  vec3 b;  /* N */
+  sym3 Pi; /* N m: second moments of mass over h^2 */
+  sym3 S;  /* N m: D - b b^T/a; D itself is S + b b^T/a; D' = S^-1, b' = -S^-1 b/a, a' = 1/a + b^T S^-1 b/a^2 */
 } pabd_block;
 
 /* World frame of a shape and its sizes: all that the narrow phase reads of it, one cache line in float. */
