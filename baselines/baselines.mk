@@ -32,7 +32,7 @@ ENGINE_mujoco_FLAGS := -isystem $(MUJOCO)/include
 ENGINE_mujoco_LIBS := -L$(MUJOCO)/lib -l:libmujoco.so.4.0.0 -Wl,-rpath,$(ROOT)/$(MUJOCO)/lib
 
 # External engines with a name: baselines/external/NAME.py behind the bridge external.c, its Python package in $(THIRD)/NAME.
-EXTERNAL_NAMES := rapier
+EXTERNAL_NAMES := rapier physx
 $(foreach name,$(EXTERNAL_NAMES),$(eval ENGINE_$(name)_FROM := $(THIRD)/$(name)))
 
 # The engines beyond Bullet: each is set up by `make engine-NAME` (baselines/NAME/get.sh), all by `make engines`.

@@ -9,6 +9,7 @@ name=$1
 numpy=numpy==1.26.4:666dbfb6ec68962c033a450943ded891bed2d54e6755e35e5835d63f4f6931d5 # x86-64, CPython 3.11
 case $name in
   rapier) packages=(rapier3d==0.36.1:5cabbb375f73c9c9eae912c7e41ff3fca2be62e8c988dcbaa5754f2418fec3bb "$numpy") ;;
+  physx) packages=(sapien==3.0.3:9a5eb4dc2efdf9b451cdd77a955d45578a5d81474d4e98089bbc36eeb4a07e45 "$numpy") ;;
   *)
     echo "get.sh: unknown engine \"$name\"" >&2
     exit 2
