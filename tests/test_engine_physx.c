@@ -9,7 +9,7 @@ static void open_engine(void) {
   static int done;
   if (done) return;
   done = 1;
-  /* Float, TGS 4/1. */
+  /* Float, PGS 4/1. */
   physx = (conformance){.round_off = 4e-6,
                         .slide_axis = 0.01,
                         .slide_diagonal = 0.01,

@@ -1,9 +1,9 @@
 """PhysX 5.3 on the CPU through the Python package sapien, as an external engine (see README.md beside this file).
 
 Only sapien's binding of PhysX is loaded, none of its renderer. Masses and inertias are the scene's, damping and the sleep
-threshold are 0. What this binding cannot do: gyroscopic torques (PhysX has them, switched off), swing limits of the
-six-degree joint, so that a hinge is two ball joints on its axis and a fixed joint three, sliders, motors, friction tables.
-sapien asks PhysX for contact reports whether they are read or not: the step is slower than a bare one.
+threshold are 0, gyroscopic torques are on (sapien's choice). Swing limits of the six-degree joint have no effect in this
+binding, so that a hinge is two ball joints on its axis and a fixed joint three; sliders, springs, motors and friction tables
+are not possible. sapien asks PhysX for contact reports whether they are read or not: the step is slower than a bare one.
 """
 import ctypes
 import os
@@ -17,8 +17,8 @@ from template import Refused, serve  # noqa: E402
 
 KEYS = [  # key, type, default, range, unit, meaning, source
     ("substeps", "int", "1", "1 .. 10000", "1", "steps a frame, each of frame_time / substeps", "one step a frame"),
-    ("solver", "choice", "tgs", "pgs | tgs", "1", "projected or temporal Gauss-Seidel",
-     "TGS is what PhysX 5's guide advises for mass ratios; PGS is its API's default"),
+    ("solver", "choice", "pgs", "pgs | tgs", "1", "projected or temporal Gauss-Seidel",
+     "PhysX's default (PxSceneDesc): PGS"),
     ("position_iterations", "int", "4", "1 .. 255", "1", "position iterations of every body", "PhysX's default 4"),
     ("velocity_iterations", "int", "1", "0 .. 255", "1", "velocity iterations of every body", "PhysX's default 1"),
     ("friction_every_iteration", "bool", "0", "0 | 1", "1", "solve friction in every iteration", "PhysX's default: off"),
