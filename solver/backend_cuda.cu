@@ -1,8 +1,9 @@
 /* CUDA launchers of every kernel of kernels.def: the same bodies as on the CPU, one thread a row.
  *
- * State lives in one device allocation with the layout of the host's (same field list, same offsets), so a copy of the block and a
- * shift of the view's pointers is all it takes. Built with --fmad=false, so results have the CPU's bits where the host is
- * built with -ffp-contract=off. Without a device every call says so by its status; nothing here is needed to build or test the CPU path. */
+ * State lives in one device allocation with the layout of the host's (same field list, same offsets), so a copy of the
+ * block and a shift of the view's pointers is all it takes. Built with --fmad=false, so results have the CPU's bits
+ * where the host is built with -ffp-contract=off. Without a device every call says so by its status; nothing here is
+ * needed to build or test the CPU path. */
 #include <cuda_runtime.h>
 
 #include <stdio.h>
@@ -20,12 +21,14 @@ static_assert(sizeof(pabd_view) < 4096, "the view is passed to kernels by value"
 #define ROW_pairs(v, k) (k)
 #define ROW_nodes(v, k) (k)
 
-enum { BLOCK = 128 };
+/* 6 blocks a multiprocessor leave 85 registers a thread: without the second number ptxas aims lower and spills in
+ * `block`. */
+enum { BLOCK = 128, RESIDENT = 6 };
 
-#define KERNEL(name, rows, reads, writes)                                                                  \
-  static __global__ void __launch_bounds__(BLOCK) grid_##name(int32_t first, int32_t count, pabd_view v) { \
-    int32_t k = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);                                          \
-    if (k < count) name##_at(ROW_##rows(v, first + k), &v);                                                \
+#define KERNEL(name, rows, reads, writes)                                                                            \
+  static __global__ void __launch_bounds__(BLOCK, RESIDENT) grid_##name(int32_t first, int32_t count, pabd_view v) { \
+    int32_t k = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);                                                    \
+    if (k < count) name##_at(ROW_##rows(v, first + k), &v);                                                          \
   }
 #define SIMD_KERNEL KERNEL
 #include "kernels.def"
@@ -51,7 +54,8 @@ extern "C" pabd_status pabd_cuda_probe(char *name, int32_t size, pabd_error *err
   cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaErrorInsufficientDriver) {
     cudaDriverGetVersion(&driver);
-    return pabd_fail(error, PABD_ERR_UNAVAILABLE, "the CUDA driver (%d.%d) is older than the runtime needs", driver / 1000, driver % 1000 / 10);
+    return pabd_fail(error, PABD_ERR_UNAVAILABLE, "the CUDA driver (%d.%d) is older than the runtime needs",
+                     driver / 1000, driver % 1000 / 10);
   }
   if (code != cudaSuccess) return cuda_fail(error, "no CUDA device", code);
   if (count == 0) return pabd_fail(error, PABD_ERR_UNAVAILABLE, "no CUDA device");
@@ -92,7 +96,8 @@ extern "C" pabd_status pabd_cuda_download(const pabd_cuda_state *state, void *me
   return code == cudaSuccess ? PABD_OK : cuda_fail(error, "copy from the device", code);
 }
 
-extern "C" pabd_status pabd_cuda_launch(const pabd_cuda_state *state, pabd_kernel k, int32_t first, int32_t count, pabd_error *error) {
+extern "C" pabd_status pabd_cuda_launch(const pabd_cuda_state *state, pabd_kernel k, int32_t first, int32_t count,
+                                        pabd_error *error) {
   if (count <= 0) return PABD_OK;
   grids[k]<<<(unsigned)((count + BLOCK - 1) / BLOCK), BLOCK>>>(first, count, state->view);
   cudaError_t code = cudaGetLastError();

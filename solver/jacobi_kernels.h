@@ -341,11 +341,13 @@ PABD_FN pabd_block block_of(int32_t i, const pabd_view *s, quat rot) {
   vec3 r;
   block.a = m;
   block.b = v3(R(0), R(0), R(0));
+  PABD_NO_UNROLL
   for (int32_t e = s->end_first[i]; e < s->end_first[i + 1]; ++e) {
     if (!contact_stamp(s->contact_end[e], s, &k, &r)) continue;
     block.a += k;
     block.b = v3_madd(block.b, k, r);
   }
+  PABD_NO_UNROLL
   for (int32_t e = s->bond_end_first[i]; e < s->bond_end_first[i + 1]; ++e) {
     if (s->bond_kind[s->bond_end[e] >> 1] == PABD_BOND_DIRECTION) continue;
     bond_stamp(s->bond_end[e], s, &k, &r);
@@ -355,8 +357,10 @@ PABD_FN pabd_block block_of(int32_t i, const pabd_view *s, quat rot) {
   vec3 c = v3_scale(R(1) / block.a, block.b);
   block.Pi = sym3_scale(s->inv_h2, sym3_rotate_diagonal(rot, s->moment[i]));
   sym3 S = sym3_rank1(block.Pi, m, c);
+  PABD_NO_UNROLL
   for (int32_t e = s->end_first[i]; e < s->end_first[i + 1]; ++e)
     if (contact_stamp(s->contact_end[e], s, &k, &r)) S = sym3_rank1(S, k, v3_sub(r, c));
+  PABD_NO_UNROLL
   for (int32_t e = s->bond_end_first[i]; e < s->bond_end_first[i + 1]; ++e) {
     bond_stamp(s->bond_end[e], s, &k, &r);
     S = sym3_rank1(S, k, s->bond_kind[s->bond_end[e] >> 1] == PABD_BOND_DIRECTION ? r : v3_sub(r, c));

@@ -26,6 +26,13 @@ typedef float real;
 #define PABD_FN static inline
 #endif
 
+/* Before a loop: unrolling it on the device would cost registers (and spills) for nothing. */
+#ifdef __CUDACC__
+#define PABD_NO_UNROLL _Pragma("unroll 1")
+#else
+#define PABD_NO_UNROLL
+#endif
+
 #define R(x) ((real)(x))
 
 typedef struct vec3 {
