@@ -298,56 +298,78 @@ static double capsule_box(const pabd_solid *capsule, const pabd_solid *box, pabd
   return gap - capsule->radius;
 }
 
-/* Middle and half vector of edge 0..11 of a box. */
-static pabd_dvec3 box_edge(const pabd_solid *box, int edge, pabd_dvec3 *half_vector) {
-  double s = edge & 1 ? 1 : -1, t = edge & 2 ? 1 : -1;
-  pabd_dvec3 h = box->half;
-  switch (edge >> 2) {
-    case 0:
-      *half_vector = v3_scale(h.x, box->axis[0]);
-      return to_world(box, 0, s * h.y, t * h.z);
-    case 1:
-      *half_vector = v3_scale(h.y, box->axis[1]);
-      return to_world(box, s * h.x, 0, t * h.z);
-    default:
-      *half_vector = v3_scale(h.z, box->axis[2]);
-      return to_world(box, s * h.x, t * h.y, 0);
+/* The edges of a box that come within `reach` of another, by the bounds of each edge in the other's frame. Writes
+ * middle and half vector, in the world, of at most 12 edges. */
+static int edges_near(const pabd_solid *box, const pabd_solid *other, double reach, pabd_dvec3 *middles,
+                      pabd_dvec3 *half_vectors) {
+  const double h[3] = {box->half.x, box->half.y, box->half.z}, o[3] = {other->half.x, other->half.y, other->half.z};
+  pabd_dvec3 center = to_local(other, box->p);
+  double r[3][3]; /* r[i] = axis i of the box, times its half extent, in the other's frame */
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) r[i][j] = h[i] * v3_dot(box->axis[i], other->axis[j]);
   }
+  const double c[3] = {center.x, center.y, center.z};
+  int count = 0;
+  for (int edge = 0; edge < 12; ++edge) {
+    int i = edge >> 2, k = (i + 1) % 3, l = (i + 2) % 3;
+    double s = edge & 1 ? 1 : -1, t = edge & 2 ? 1 : -1;
+    int is_near = 1;
+    for (int j = 0; j < 3 && is_near; ++j)
+      is_near = fabs(c[j] + s * r[k][j] + t * r[l][j]) - fabs(r[i][j]) <= o[j] + reach;
+    if (!is_near) continue;
+    half_vectors[count] = v3_scale(h[i], box->axis[i]);
+    middles[count++] = v3_madd(v3_madd(box->p, s * h[k], box->axis[k]), t * h[l], box->axis[l]);
+  }
+  return count;
 }
 
 /* Exact distance of two boxes that are apart by at least `least` (> 0, known from an axis whose unit vector is in
- * *normal, from b to a): at a vertex and a box, or at two edges. */
-static double box_box_distance(const pabd_solid *a, const pabd_solid *b, double least, pabd_dvec3 *normal) {
+ * *normal, from b to a): at a vertex and a box, or at two edges. Any distance <= enough will do. */
+static double box_box_distance(const pabd_solid *a, const pabd_solid *b, double least, double enough,
+                               pabd_dvec3 *normal) {
   const pabd_solid *solids[2] = {a, b};
   double squared = INFINITY;
   pabd_dvec3 best = {0, 0, 0};
   for (int side = 0; side < 2; ++side) {
     const pabd_solid *box = solids[side], *other = solids[1 - side];
-    for (int k = 0; k < 8; ++k) {
-      pabd_dvec3 x = to_world(other, k & 1 ? other->half.x : -other->half.x, k & 2 ? other->half.y : -other->half.y,
-                              k & 4 ? other->half.z : -other->half.z);
-      pabd_dvec3 local = to_local(box, x), n;
-      double of_vertex = point_box_distance(local, box->half);
-      if (of_vertex >= squared) continue;
-      squared = of_vertex;
-      double distance = point_box(local, box->half, &n);
-      best = v3_scale(side == 0 ? -distance : distance, turned(box, n));
+    pabd_dvec3 c = to_local(box, other->p), u[3], nearest = c;
+    const double h[3] = {other->half.x, other->half.y, other->half.z};
+    double of_side = INFINITY;
+    for (int i = 0; i < 3; ++i) {
+      pabd_dvec3 axis = other->axis[i];
+      u[i] = v3_scale(h[i],
+                      (pabd_dvec3){v3_dot(axis, box->axis[0]), v3_dot(axis, box->axis[1]), v3_dot(axis, box->axis[2])});
     }
+    for (int k = 0; k < 8; ++k) {
+      pabd_dvec3 x = v3_madd(v3_madd(v3_madd(c, k & 1 ? 1 : -1, u[0]), k & 2 ? 1 : -1, u[1]), k & 4 ? 1 : -1, u[2]);
+      double of_vertex = point_box_distance(x, box->half);
+      if (of_vertex < of_side) of_side = of_vertex, nearest = x;
+    }
+    if (of_side >= squared) continue;
+    squared = of_side;
+    pabd_dvec3 n;
+    double distance = point_box(nearest, box->half, &n);
+    best = v3_scale(side == 0 ? -distance : distance, turned(box, n));
   }
   /* A vertex that is as near as the axis allows cannot be beaten. */
   double distance = sqrt(squared);
   if (distance <= least * (1 + 1e-12)) return least;
-  for (int i = 0; i < 12; ++i) {
-    pabd_dvec3 u, p = box_edge(a, i, &u);
-    for (int j = 0; j < 12; ++j) {
-      pabd_dvec3 v, q = box_edge(b, j, &v), d = {0, 0, 0};
-      double of_edges = segment_segment(p, u, q, v, &d);
-      if (of_edges >= squared) continue;
-      squared = of_edges;
-      best = d;
+  if (distance > enough) {
+    /* Only edges that come nearer than what is known can change it. */
+    pabd_dvec3 p[12], u[12], q[12], v[12];
+    double reach = distance * (1 + 1e-12);
+    int edges_a = edges_near(a, b, reach, p, u), edges_b = edges_near(b, a, reach, q, v);
+    for (int i = 0; i < edges_a; ++i) {
+      for (int j = 0; j < edges_b; ++j) {
+        pabd_dvec3 d = {0, 0, 0};
+        double of_edges = segment_segment(p[i], u[i], q[j], v[j], &d);
+        if (of_edges >= squared) continue;
+        squared = of_edges;
+        best = d;
+      }
     }
+    distance = sqrt(squared);
   }
-  distance = sqrt(squared);
   if (!(distance > 0)) return least;
   *normal = v3_scale(1 / distance, best);
   return distance;
@@ -409,7 +431,7 @@ done:
 
 static double box_box(const pabd_solid *a, const pabd_solid *b, pabd_dvec3 *normal) {
   double gap = box_box_axes(a, b, INFINITY, normal);
-  return gap > 0 ? box_box_distance(a, b, gap, normal) : gap;
+  return gap > 0 ? box_box_distance(a, b, gap, 0, normal) : gap;
 }
 
 /* ---- Cylinders ---- */
@@ -479,7 +501,7 @@ double pabd_solid_gap_within(const pabd_solid *a, const pabd_solid *b, double li
   pabd_dvec3 n;
   if (a->kind == PABD_BOX && b->kind == PABD_BOX) {
     double gap = box_box_axes(a, b, limit, &n);
-    return gap > 0 && gap <= limit ? box_box_distance(a, b, gap, &n) : gap;
+    return gap > 0 && gap <= limit ? box_box_distance(a, b, gap, limit, &n) : gap;
   }
   return pabd_solid_gap(a, b, &n);
 }

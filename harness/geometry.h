@@ -29,7 +29,8 @@ double pabd_shape_bound(const pabd_scene *scene, const pabd_shape *shape, pabd_d
 
 /* The gap; `normal` (may be NULL) from b to a. Two planes: the gap is -INFINITY, there is nothing to measure. */
 double pabd_solid_gap(const pabd_solid *a, const pabd_solid *b, pabd_dvec3 *normal);
-/* As above, but any value > limit may be returned once the gap is known to be larger. For sweeps over many pairs. */
+/* For sweeps over many pairs: exact where the solids overlap; apart, some value in (0, limit] exactly when the gap is
+ * at most `limit` (>= 0), else some value > limit. */
 double pabd_solid_gap_within(const pabd_solid *a, const pabd_solid *b, double limit);
 
 /* The general routine for any two solids but planes, to about 1e-9 of their size. Public so that tests can hold it

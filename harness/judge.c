@@ -213,7 +213,7 @@ pabd_status pabd_judge_frame(pabd_judge *judge, int32_t frame, const double *pos
 
 static pabd_status write_track(const pabd_judge *judge, const pabd_track *track, pabd_metrics *out) {
   int32_t frames = judge->frame, length = 1; /* frames after frame 0, and how many go into a bucket */
-  while ((frames + length - 1) / length > PABD_SERIES_POINTS - 1) ++length;
+  while ((frames + length - 1) / length > PABD_SERIES_POINTS) ++length;
   PABD_TRY(pabd_series_append(out, track->key, track->unit, track->values[0]));
   for (int32_t from = 1; from <= frames; from += length) {
     int32_t to = from + length - 1 < frames ? from + length - 1 : frames;

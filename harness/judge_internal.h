@@ -10,7 +10,7 @@
 #include "judge_pairs.h"
 
 #define PABD_TRACK_CAPACITY 80
-#define PABD_SERIES_POINTS 600 /* most values of a series in a record */
+#define PABD_SERIES_POINTS 600 /* most values of a series in a record, besides frame 0 */
 
 /* Sums over the dynamic bodies. */
 typedef struct pabd_totals {

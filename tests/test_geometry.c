@@ -155,9 +155,11 @@ static void check_pairs(pabd_shape_kind kind_a, pabd_shape_kind kind_b) {
       double convex = pabd_convex_gap(&a, &b, &convex_n);
       worst_convex = fmax(worst_convex, fabs(convex - gap));
       if (fabs(convex - gap) > 2e-8) CHECK_MSG(0, "pair %d: general routine %.12g, special %.12g", k, convex, gap);
-      double limit = uniform(-0.2, 0.5), within = pabd_solid_gap_within(&a, &b, limit);
-      CHECK_MSG(gap <= limit ? fabs(within - gap) < 1e-9 : within > limit - 1e-12, "pair %d: within %g: %g, gap %g", k,
-                limit, within, gap);
+      double limit = uniform(0, 0.5), within = pabd_solid_gap_within(&a, &b, limit);
+      CHECK_MSG(gap <= 0       ? fabs(within - gap) < 1e-9
+                : gap <= limit ? within > 0 && within <= limit + 1e-12
+                               : within > limit - 1e-12,
+                "pair %d: within %g: %g, gap %g", k, limit, within, gap);
     }
   }
   printf("  %d apart, %d overlapping; normal %.1e, samples %.1e, general routine %.1e m\n", apart, overlapping,
