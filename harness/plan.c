@@ -307,6 +307,13 @@ static pabd_status add_run(pabd_plan *plan, const pabd_request *request, int32_t
   return PABD_OK;
 }
 
+/* Engines that can hold no shape at all need to be told what they drive; a pattern does not mean them. */
+static int is_bridge(const pabd_engine_desc *engine) {
+  const uint64_t shapes =
+      PABD_CAN_SPHERE | PABD_CAN_CAPSULE | PABD_CAN_BOX | PABD_CAN_PLANE | PABD_CAN_CYLINDER | PABD_CAN_HULL;
+  return engine->is_available && !(engine->capabilities & shapes);
+}
+
 /* All engines x presets that one specification names. */
 static pabd_status add_engine_spec(pabd_plan *plan, pabd_catalog *catalog, const char *text, const char *const *extra,
                                    int32_t extra_count, int32_t threads, int32_t (*out)[2], int32_t capacity,
@@ -325,6 +332,7 @@ static pabd_status add_engine_spec(pabd_plan *plan, pabd_catalog *catalog, const
     int32_t chosen_count = 0;
     status = pabd_catalog_engine_open(catalog, names[k], &engine, error);
     if (status != PABD_OK) break;
+    if (pabd_is_glob(from.name) && is_bridge(&engine->desc)) continue;
     if (from.word && pabd_is_glob(from.word)) {
       for (int32_t j = 0; j < engine->presets.count && chosen_count < 64; ++j) {
         if (pabd_glob_match(from.word, engine->presets.presets[j].name) && !engine->presets.presets[j].fault[0])

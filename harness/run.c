@@ -76,6 +76,11 @@ static cJSON *existing_record(const session *s, const pabd_run *run) {
   return NULL;
 }
 
+/* Should be here but is not: engines that are set up on demand only do not count. */
+static int is_missing(const pabd_engine_desc *engine) {
+  return !engine->is_available && strncmp(engine->why, "not set up", 10) != 0;
+}
+
 /* Runs without a child: an engine that is not here, or that lacks what the scene needs. Returns 1 when that is so. */
 static int is_not_applicable(const pabd_plan *plan, const pabd_run *run, pabd_run_result *result) {
   const pabd_engine_desc *engine = &plan->engines[run->engine_index]->engine->desc;
@@ -187,7 +192,7 @@ static void do_run(session *s, int32_t order) {
   pabd_progress_begin_run(&s->progress, label);
   if (!is_not_applicable(s->plan, run, &result))
     execute(s, run, &trajectory, trajectory_name, sizeof trajectory_name, &result);
-  else if (!s->plan->engines[run->engine_index]->engine->desc.is_available)
+  else if (is_missing(&s->plan->engines[run->engine_index]->engine->desc))
     ++s->unavailable;
   if (pabd_run_state_text(result.state) && pabd_record_add_timing(c, run, &result) != PABD_OK) {
     result.state = PABD_RUN_FAILED;
