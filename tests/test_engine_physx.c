@@ -14,7 +14,7 @@ static void open_engine(void) {
                         .slide_axis = 0.01,
                         .slide_diagonal = 0.01,
 
-                        .joint_gap = 0.02,
+                        .joint_gap = 0.03, /* three ball joints that make a fixed one give a little */
                         .rest_depth = 8e-3,
                         .impact = 0.01,
                         .restitution = 0.12};
