@@ -158,7 +158,7 @@ typedef struct context {
   uint32_t warned; /* bits of the warnings already given */
 } context;
 
-enum { WARN_START, WARN_STATIC, WARN_QUATERNION, WARN_STATS, WARN_CLOCK, WARN_THREADS };
+enum { WARN_START, WARN_STATIC, WARN_QUATERNION, WARN_STATS, WARN_CLOCK, WARN_THREADS, WARN_OVERFLOW };
 
 static void warn_once(context *x, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void warn_once(context *x, int kind, const char *format, ...) {
@@ -315,6 +315,9 @@ static double collect_stats(context *x, const pabd_engine *engine, void *world, 
     head->counters[at].max = fmax(head->counters[at].max, value);
     ++head->counters[at].count;
     if (strcmp(name, "driver_work") == 0) work = value;
+    if (strcmp(name, "overflow") == 0 && value > 0)
+      warn_once(x, WARN_OVERFLOW, "frame %d: the engine dropped %g pairs, contacts or blocks for lack of capacity",
+                frame, value);
   }
   return work;
 }

@@ -241,6 +241,7 @@ TEST(lies_are_noted) {
   CHECK_CONTAINS(warnings, "static body 0 'ground' is 0.5 m from its place");
   CHECK_CONTAINS(warnings, "has length 1.5");
   CHECK_CONTAINS(warnings, "not believed");
+  CHECK_CONTAINS(warnings, "frame 9: the engine dropped 17 pairs");
   CHECK_CONTAINS(warnings, "1000000 stages");
   CHECK_STR(text_at(r, "timing", "clock"), "harness");
   CHECK(number_at(r, "metrics", "step_ms_max") < 1e3);

@@ -221,6 +221,8 @@ static void fake_stats(void *world, pabd_engine_stats *stats) {
   stats->counter_count = 1;
   stats->counters[0] = (pabd_counter){"frames", "1", w->frame};
   if (w->mode == FAKE_SELF) stats->self_ms = 1e-6;
+  if (w->mode == FAKE_LIAR && w->frame == w->at - 1)
+    stats->counters[stats->counter_count++] = (pabd_counter){"overflow", "1", 17};
   if (w->mode == FAKE_LIAR && w->frame >= w->at) {
     stats->self_ms = 1e9;
     stats->stages[0] = (pabd_stage_time){NULL, 1, 1e9};
