@@ -13,7 +13,7 @@
 BULLET := $(THIRD)/bullet
 BULLET_INCLUDES := -isystem $(BULLET)/source/src -isystem $(BULLET)/source/examples -isystem $(BULLET)/source/examples/SharedMemory
 ENGINE_bullet_FROM := $(BULLET)
-ENGINE_bullet_FLAGS := $(BULLET_INCLUDES) -DBT_THREADSAFE=1 -DPABD_BULLET_BUILD='"source: -O3 -march=native -fno-math-errno, float, thread-safe"'
+ENGINE_bullet_FLAGS := $(BULLET_INCLUDES) -DBT_THREADSAFE=1 -DPABD_BULLET_BUILD='"source: -O3 -march=native -fno-math-errno -fno-trapping-math, float, thread-safe"'
 ENGINE_bullet_LIBS := $(BULLET)/lib/libbullet.a -lstdc++ -lpthread -ldl
 ENGINE_bullet_native_FROM := $(BULLET)
 ENGINE_bullet_native_FLAGS := $(ENGINE_bullet_FLAGS)
