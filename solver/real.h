@@ -27,7 +27,7 @@ typedef float real;
 #endif
 
 /* Before a loop: unrolling it on the device would cost registers (and spills) for nothing. */
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #define PABD_NO_UNROLL _Pragma("unroll 1")
 #else
 #define PABD_NO_UNROLL
