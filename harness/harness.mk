@@ -20,3 +20,27 @@ $(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+# What a researcher types. OUT picks another folder; ARGS goes to `pabd-bench run` (ARGS='stack --engine pabd --repeat 1').
+OUT ?=
+ARGS ?=
+.PHONY: bench bench-full report setup-report
+setup-report:
+	@harness/setup/setup.sh report
+
+define BENCH_RUN
+	$(Q)$(PABD_BENCH) run --plan $@ --out $(or $(OUT),results/$@) $(ARGS)
+	$(Q)$(PABD_BENCH) report $(or $(OUT),results/$@)
+endef
+
+bench: third-party setup-report ## Run the canonical cases (harness/plans/bench.json), write results/bench/report.html
+	@$(MAKE) --no-print-directory phase-engines $(PABD_BENCH)
+	$(BENCH_RUN)
+
+bench-full: engines setup-report ## The same on all engines, with all sizes and repeats: hours
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(BENCH_RUN)
+
+report: setup-report ## Write the report of OUT (default results/bench) again
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(Q)$(PABD_BENCH) report $(or $(OUT),results/bench)
