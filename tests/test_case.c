@@ -8,6 +8,7 @@
 
 #include "expression.h"
 #include "generate.h"
+#include "judge.h"
 #include "nearest.h"
 #include "pabd_case.h"
 #include "test.h"
@@ -97,6 +98,65 @@ TEST(contract_cases_are_there) {
   for (size_t k = 0; k < sizeof ids / sizeof ids[0]; ++k) {
     if (open_case(ids[k], NULL, NULL, NULL)) pabd_case_free(&loaded);
   }
+}
+
+TEST(judge_writes_what_is_expected) {
+  // A bound on a key that nobody writes would never bind: feed the judge the start pose three times and look for each
+  // key.
+  static const char *const variants[][3] = {{"stack", NULL},
+                                            {"stack", "ratio=100"},
+                                            {"hit-stack", NULL},
+                                            {"chain", NULL},
+                                            {"chain", "ratio=1e4"},
+                                            {"chain-hanging", NULL},
+                                            {"rope", NULL},
+                                            {"hinge-chain", NULL},
+                                            {"ring", NULL},
+                                            {"slider-chain", NULL},
+                                            {"landing", NULL},
+                                            {"loaded-chain", NULL},
+                                            {"pendulum", NULL},
+                                            {"pair", NULL},
+                                            {"spin", NULL},
+                                            {"pile", "n=3"},
+                                            {"pile", "n=12"},
+                                            {"pile-settled", "n=3"},
+                                            {"tower", NULL},
+                                            {"wall", NULL},
+                                            {"pyramid", "base=4"},
+                                            {"slide", NULL},
+                                            {"incline", "offset_deg=0.5"},
+                                            {"incline", NULL},
+                                            {"free-fall", NULL},
+                                            {"pile", "ball=false", "n=3"}};
+  int bounds = 0;
+  for (size_t v = 0; v < sizeof variants / sizeof variants[0]; ++v) {
+    if (!open_case(variants[v][0], variants[v][1], variants[v][2], NULL)) continue;
+    const pabd_scene *s = &loaded.scene;
+    double *pose = calloc((size_t)s->body_count, 7 * sizeof *pose),
+           *velocity = calloc((size_t)s->body_count, 6 * sizeof *velocity);
+    for (int32_t i = 0; i < s->body_count; ++i) {
+      const pabd_body *b = &s->bodies[i];
+      double p[7] = {b->pose.p.x, b->pose.p.y, b->pose.p.z, b->pose.q.w, b->pose.q.x, b->pose.q.y, b->pose.q.z};
+      memcpy(pose + 7 * (size_t)i, p, sizeof p);
+    }
+    if (loaded.settle_time > 0) loaded.settle_time = 0;  // three frames reach no other window
+    pabd_judge *judge = pabd_judge_create(&loaded);
+    pabd_metrics metrics;
+    pabd_metrics_init(&metrics);
+    for (int32_t frame = 0; frame < 3; ++frame) CHECK(pabd_judge_frame(judge, frame, pose, velocity, 0) == PABD_OK);
+    CHECK(pabd_judge_finish(judge, &metrics) == PABD_OK);
+    for (int32_t k = 0; k < loaded.expect_count; ++k, ++bounds) {
+      CHECK_MSG(pabd_metrics_get(&metrics, loaded.expects[k].metric) != NULL, "%s %s: the judge writes no \"%s\"",
+                variants[v][0], variants[v][1] ? variants[v][1] : "", loaded.expects[k].metric);
+    }
+    pabd_judge_destroy(judge);
+    pabd_metrics_free(&metrics);
+    free(pose);
+    free(velocity);
+    pabd_case_free(&loaded);
+  }
+  CHECK_MSG(bounds > 50, "only %d bounds", bounds);
 }
 
 /* ---- The contract's numbers ---- */
@@ -753,6 +813,9 @@ TEST(nearest_word) {
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
+/* The build hides symbols; these must be seen by the C library and by cJSON. */
+#define INTERPOSE __attribute__((visibility("default")))
+
 static volatile long allowed_allocations = -1; /* < 0: no limit */
 static volatile long live_blocks;              /* volatile: compilers take malloc for free of side effects */
 
@@ -765,26 +828,26 @@ static int refuse(void) {
   return 1;
 }
 
-void *malloc(size_t size) {
+INTERPOSE void *malloc(size_t size) {
   void *memory = refuse() ? NULL : __libc_malloc(size);
   live_blocks += memory != NULL;
   return memory;
 }
 
-void *calloc(size_t count, size_t size) {
+INTERPOSE void *calloc(size_t count, size_t size) {
   void *memory = refuse() ? NULL : __libc_calloc(count, size);
   live_blocks += memory != NULL;
   return memory;
 }
 
-void *realloc(void *old, size_t size) {
+INTERPOSE void *realloc(void *old, size_t size) {
   if (refuse()) return NULL;
   void *memory = __libc_realloc(old, size);
   live_blocks += memory != NULL && old == NULL;
   return memory;
 }
 
-void free(void *memory) {
+INTERPOSE void free(void *memory) {
   live_blocks -= memory != NULL;
   __libc_free(memory);
 }
