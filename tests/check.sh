@@ -89,7 +89,7 @@ check_cppcheck() {
 
 # Checks and reasons: .clang-tidy. Adapters of other libraries are left out: their headers are not ours to lint.
 check_tidy() {
-  sources '*.c' | grep -vE '^baselines/bullet' |
+  sources '*.c' | grep -vE '^baselines/(bullet|mujoco|ode)' |
     xargs -r -n 1 -P "$(nproc)" bash -c 'clang-tidy --quiet "$@" 2>/dev/null' tidy-of \
       --extra-arg=-std=c11 --extra-arg=-D_GNU_SOURCE --extra-arg=-fopenmp --extra-arg='-DPABD_BUILD_DIR="build"' \
       $(printf -- '--extra-arg=%s ' "${include_flags[@]}")
