@@ -115,7 +115,7 @@ static void set_rotation(pabd_dquat q, dQuaternion out) {
 }
 
 static void place(dBodyID body, pabd_dpose at) {
-  dQuaternion q;
+  dQuaternion q = {0};
   set_rotation(at.q, q);
   dBodySetPosition(body, at.p.x, at.p.y, at.p.z);
   dBodySetQuaternion(body, q);
@@ -165,7 +165,7 @@ static void add_bodies(ode_world *w) {
     const pabd_shape *shape = &w->scene.shapes[s];
     const pabd_dpose at = pabd_dpose_mul(w->scene.bodies[shape->body].pose, shape->local);
     dGeomID made = make_geometry(w, shape, at);
-    dQuaternion q;
+    dQuaternion q = {0};
     dGeomSetData(made, (void *)(intptr_t)s);
     if (w->body[shape->body]) {
       dGeomSetBody(made, w->body[shape->body]);

@@ -735,9 +735,11 @@ __attribute__((unused)) static void check_determinism(const conformance *c) {
   pabd_scene scene;
   pabd_scene_init(&scene);
   add_ground(&scene);
-  for (int k = 0; k < 27; ++k)
+  for (int k = 0; k < 27; ++k) {
+    const int column = k % 3, row = k / 3 % 3, layer = k / 9;
     add_box(&scene, PABD_DYNAMIC, 1, (pabd_dvec3){0.25, 0.25, 0.25},
-            (pabd_dvec3){(k % 3) * 0.45, (k / 3 % 3) * 0.47, 0.3 + (k / 9) * 0.6});
+            (pabd_dvec3){column * 0.45, row * 0.47, 0.3 + layer * 0.6});
+  }
   run_start(&first, c, &scene, NULL, 0);
   run_start(&second, c, &scene, NULL, 0);
   run_frames(&first, 60);
