@@ -185,7 +185,7 @@ pabd_status pabd_sim_create(const pabd_scene *scene, const pabd_params *params, 
   sim->loads = calloc((size_t)scene->load_count + 1, sizeof *sim->loads);
   sim->scratch_count = (size_t)(3 * n + 16) + (size_t)sim->capacity_contact;
   sim->scratch = calloc(sim->scratch_count, sizeof *sim->scratch);
-  int32_t *islands = calloc((size_t)n * 7 + 1, sizeof *islands);
+  int32_t *islands = calloc((size_t)n * 10 + 1, sizeof *islands);
   sim->island_class = islands;
   if (!sim->memory || !sim->joints || !sim->joint_bond_first || !sim->loads || !sim->scratch || !islands)
     goto no_memory;
@@ -193,6 +193,9 @@ pabd_status pabd_sim_create(const pabd_scene *scene, const pabd_params *params, 
   sim->island_bond_count = islands + 3 * n;
   sim->island_body_first = islands + 4 * n, sim->island_contact_first = islands + 5 * n,
   sim->island_bond_first = islands + 6 * n;
+  _Static_assert(sizeof(float) == sizeof(int32_t), "one block of integers holds the speeds and masses as well");
+  sim->island_speed = (float *)(void *)(islands + 7 * n);
+  sim->island_mass_low = (float *)(void *)(islands + 8 * n), sim->island_mass_high = (float *)(void *)(islands + 9 * n);
   memset(sim->memory, 0, sim->memory_bytes);
   carve(sim, sim->memory, &bytes_bodies, &bytes_contacts);
   for (int32_t k = 0; k < pair_count; ++k) sim->view.filter[k] = (uint64_t)pairs[k][0] << 32 | (uint32_t)pairs[k][1];

@@ -127,7 +127,9 @@ struct pabd_sim {
   int32_t island_count;
   int32_t *island_class, *island_body_count, *island_contact_count, *island_bond_count; /* [capacity_body] */
   int32_t *island_body_first, *island_contact_first, *island_bond_first; /* into the class's ordered lists */
-  int32_t *scratch; /* [scratch_count] integers for host passes (union-find, counting sorts) */
+  float *island_speed;                       /* [island_count] m/s: fastest closing of a candidate contact */
+  float *island_mass_low, *island_mass_high; /* [island_count] kg: lightest and heaviest body */
+  int32_t *scratch;                          /* [scratch_count] integers for host passes (union-find, counting sorts) */
   size_t scratch_count;
   void *gs;                         /* contact_gs.c's own state */
   void *direct;                     /* direct.c's own state */
