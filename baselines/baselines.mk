@@ -96,7 +96,7 @@ $(B)/tests/engines/template.so: $(B)/obj/common/baselines/template.o $(ENGINE_CO
 test-programs: $(B)/tests/engines/template.so
 
 .PHONY: engines phase-engines
-engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines (engine-NAME: one of $(ENGINES_MORE))
+engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines; engine-NAME one of them: ode, mujoco, rapier, physx
 	@$(MAKE) --no-print-directory phase-engines
 
 phase-engines: $(ENGINES)
