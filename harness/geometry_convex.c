@@ -330,7 +330,7 @@ static double epa(const pabd_solid *a, const pabd_solid *b, double size, simplex
   }
   polytope t;
   t.point_count = 4;
-  t.face_count = 0;
+  t.face_count = t.edge_count = 0;
   memcpy(t.points, s->x, sizeof s->x);
   pabd_dvec3 n = v3_cross(v3_sub(s->x[1], s->x[0]), v3_sub(s->x[2], s->x[0]));
   if (v3_dot(n, v3_sub(s->x[3], s->x[0])) > 0) {

@@ -232,7 +232,7 @@ pabd_status pabd_judge_finish(pabd_judge *judge, pabd_metrics *out) {
     PABD_TRY(judge->watches[k].kind->finish(judge, &judge->watches[k], out));
   }
   PABD_TRY(pabd_metrics_set(out, "quaternion_norm_err_max", judge->quaternion_err, "1", "lower"));
-  pabd_track time = {"t", "s", 0, malloc(((size_t)judge->frame + 1) * sizeof(double))};
+  pabd_track time = {"t", "s", 0, calloc((size_t)judge->frame + 1, sizeof(double))};
   if (!time.values) return PABD_ERR_MEMORY;
   for (int32_t f = 0; f <= judge->frame; ++f) time.values[f] = f * judge->scene->frame_time;
   pabd_status status = write_track(judge, &time, out);

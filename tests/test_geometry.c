@@ -15,7 +15,11 @@
 #include "test.h"
 #include "vec3.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define PAIRS 2000 /* ten times slower */
+#else
 #define PAIRS 20000
+#endif
 
 static uint64_t random_state;
 static double uniform(double low, double high) { /* splitmix64 */
@@ -82,7 +86,8 @@ static double best_separation(const pair *p, int samples) {
     double s = separation(p, m);
     if (s > best) best = s, n = m;
   }
-  for (double radius = 0.3; radius > 1e-6; radius *= 0.6) {
+  double radius = 0.3;
+  for (int step = 0; step < 25; ++step, radius *= 0.6) {
     for (int k = 0; k < 8; ++k) {
       pabd_dvec3 m = v3_madd(n, radius * uniform(0, 1), direction());
       m = v3_scale(1 / v3_norm(m), m);
