@@ -217,13 +217,19 @@ static pabd_status place_instance(pabd_report *report, pabd_report_record *recor
   return PABD_OK;
 }
 
+static double threads_of(const pabd_report_record *record) {
+  double threads = pabd_json_number(cJSON_GetObjectItemCaseSensitive(record->root, "run"), "threads");
+  return threads >= 1 ? threads : 1;
+}
+
 static pabd_status place_variant(pabd_report *report, pabd_report_record *record) {
   const cJSON *block = cJSON_GetObjectItemCaseSensitive(record->root, "engine");
   const char *engine = pabd_json_text(block, "name", ""), *preset = pabd_json_text(block, "preset", "");
-  /* Settings given on the command line, beside the preset. "threads" is a column of its own kind: it never changes what
-   * is computed by an engine that keeps its promise, and the determinism section checks just that. */
   const cJSON *changed = cJSON_GetObjectItemCaseSensitive(block, "overrides");
-  const char *overrides = params_text(report, changed, NULL);
+  const char *overrides = params_text(report, changed, "threads");
+  double threads = threads_of(record);
+  if (threads != report->base_threads)
+    overrides = pabd_text_format(&report->html, "%s%sthreads=%g", overrides, overrides[0] ? " " : "", threads);
   for (int k = 0; k < report->variant_count; ++k) {
     const pabd_report_variant *v = &report->variants[k];
     if (strcmp(v->engine, engine) == 0 && strcmp(v->preset, preset) == 0 && strcmp(v->overrides, overrides) == 0) {
@@ -390,22 +396,24 @@ static pabd_status make_rows(pabd_report *report) {
 }
 
 static pabd_status make_runs(pabd_report *report) {
+  size_t size = (size_t)report->instance_count * (size_t)report->variant_count;
+  report->run_table = malloc(sizeof *report->run_table * (size + 1));
+  if (!report->run_table) return PABD_ERR_MEMORY;
+  for (size_t k = 0; k < size; ++k) report->run_table[k] = -1;
   for (int r = 0; r < report->record_count; ++r) {
     pabd_report_record *record = &report->records[r];
-    int at = -1;
-    for (int k = 0; k < report->run_count; ++k)
-      if (report->runs[k].instance == record->instance && report->runs[k].variant == record->variant) at = k;
-    if (at < 0) {
+    int *at = &report->run_table[record->instance * report->variant_count + record->variant];
+    if (*at < 0) {
       GROW(report, runs, report->run_count);
-      at = report->run_count++;
-      report->runs[at] = (pabd_report_run){.instance = record->instance, .variant = record->variant};
+      *at = report->run_count++;
+      report->runs[*at] = (pabd_report_run){.instance = record->instance, .variant = record->variant};
     }
-    pabd_report_run *run = &report->runs[at];
+    pabd_report_run *run = &report->runs[*at];
     void *grown = grow(report, run->records, run->record_count, sizeof *run->records);
     if (!grown) return PABD_ERR_MEMORY;
     run->records = grown;
     run->records[run->record_count++] = r;
-    record->run = at;
+    record->run = *at;
   }
   return PABD_OK;
 }
@@ -445,8 +453,7 @@ static pabd_status read_one(pabd_report *report, const char *folder, const char 
   report->records = grown;
   pabd_report_record *record = &report->records[report->record_count++];
   *record = (pabd_report_record){.file = file, .root = root};
-  PABD_TRY(place_instance(report, record));
-  return place_variant(report, record);
+  return PABD_OK;
 }
 
 pabd_status pabd_report_read(pabd_report *report, pabd_error *error) {
@@ -467,6 +474,14 @@ pabd_status pabd_report_read(pabd_report *report, pabd_error *error) {
                        report->skips[0].why);
     return pabd_fail(error, PABD_ERR_INPUT, "%s: holds no records; run cases into it first (pabd-bench run --out %s)",
                      folder, report->dir);
+  }
+  /* Threads make a variant of their own where they differ from what most of the folder used: the least. */
+  report->base_threads = INFINITY;
+  for (int r = 0; r < report->record_count; ++r)
+    report->base_threads = fmin(report->base_threads, threads_of(&report->records[r]));
+  for (int r = 0; r < report->record_count && status == PABD_OK; ++r) {
+    status = place_instance(report, &report->records[r]);
+    if (status == PABD_OK) status = place_variant(report, &report->records[r]);
   }
   if (status == PABD_OK) status = sort_all(report);
   if (status == PABD_OK) status = make_rows(report);
@@ -495,15 +510,15 @@ void pabd_report_free(pabd_report *report) {
   free(report->variants);
   free(report->runs);
   free(report->skips);
+  free(report->run_table);
   pabd_text_free(&report->html);
 }
 
 /* ---- questions ---- */
 
 pabd_report_run *pabd_report_find_run(pabd_report *report, int instance, int variant) {
-  for (int k = 0; k < report->run_count; ++k)
-    if (report->runs[k].instance == instance && report->runs[k].variant == variant) return &report->runs[k];
-  return NULL;
+  int run = report->run_table[instance * report->variant_count + variant];
+  return run < 0 ? NULL : &report->runs[run];
 }
 
 const char *pabd_instance_param(pabd_report *report, int instance, const char *key) {

@@ -80,12 +80,14 @@ typedef struct pabd_report {
   const char *dir, *command_line;
   pabd_places places;
   int has_places;
-  pabd_text html; /* the page; also the arena of all texts */
+  double base_threads; /* of the runs that are not marked with their number of threads */
+  pabd_text html;      /* the page; also the arena of all texts */
   pabd_report_record *records;
   pabd_report_instance *instances;
   pabd_report_row *rows;
   pabd_report_variant *variants;
   pabd_report_run *runs;
+  int *run_table; /* [instance_count][variant_count]: index of the run, or -1 */
   pabd_report_skip *skips;
   int record_count, instance_count, row_count, variant_count, run_count, skip_count;
 } pabd_report;
