@@ -1,20 +1,26 @@
 /* Ball-joint trees: the fast path, one 3x3 elimination a body and Newton iteration.
  *
- * Written at the joint point, y = J_e d = dp + dphi x arm, a body's block is A~ = T_f^-T A T_e^-1 and the hard joint leaves
- *   lambda = S y + s,   S = A~11 - A~12 A~22^-1 A~21,   s = g~1 - A~12 A~22^-1 g~2,   y = J_ep d_p - C,
- * so the parent gets A_p += J_fp^T S J_ep and g_p += J_fp^T (s - S C). Same equations as the general elimination (direct_blocks.h), which
- * the tests hold it against. Bodies come children first. A~22 mixes the masses of a whole chain: it is eliminated row by row, for an
- * inverse by cofactors loses all digits in single precision from a ratio of 2000 on.
+ * Written at the joint point, y = J_e d = dp + dphi x arm, a body's block is A~ = T_f^-T A T_e^-1 and the hard joint
+ * leaves lambda = S y + s,   S = A~11 - A~12 A~22^-1 A~21,   s = g~1 - A~12 A~22^-1 g~2,   y = J_ep d_p - C, so the
+ * parent gets A_p += J_fp^T S J_ep and g_p += J_fp^T (s - S C). Same equations as the general elimination
+ * (direct_blocks.h), which the tests hold it against. Bodies come children first. A~22 mixes the masses of a whole
+ * chain: it is eliminated row by row, for an inverse by cofactors loses all digits in single precision from a ratio of
+ * 2000 on.
  *
- * The force itself drops out of the right side (it has no moment about the joint point); it enters by its geometric stiffness alone.
+ * The force itself drops out of the right side (it has no moment about the joint point); it enters by its geometric
+ * stiffness alone.
  *
  * Rows of 3x3 matrices are short vectors whose fourth element carries the right side along. */
 
 typedef real lane4 __attribute__((vector_size(4 * sizeof(real))));
 #define LANES(v, a, b, c, d) __builtin_shufflevector(v, v, a, b, c, d)
 
-static inline lane4 lane4_of(vec3 a) { return (lane4){a.x, a.y, a.z, R(0)}; }
-static inline vec3 lane4_vec3(lane4 a) { return v3(a[0], a[1], a[2]); }
+static inline lane4 lane4_of(vec3 a) {
+  return (lane4){a.x, a.y, a.z, R(0)};
+}
+static inline vec3 lane4_vec3(lane4 a) {
+  return v3(a[0], a[1], a[2]);
+}
 static inline lane4 lane4_cross(lane4 a, lane4 b) { /* fourth: 0 */
   lane4 c = a * LANES(b, 1, 2, 0, 3) - LANES(a, 1, 2, 0, 3) * b;
   return LANES(c, 1, 2, 0, 3);
@@ -23,7 +29,9 @@ static inline lane4 lane4_cross(lane4 a, lane4 b) { /* fourth: 0 */
 typedef struct rows3 {
   lane4 r[3];
 } rows3;
-static inline rows3 rows3_zero(void) { return (rows3){{{0}, {0}, {0}}}; }
+static inline rows3 rows3_zero(void) {
+  return (rows3){{{0}, {0}, {0}}};
+}
 static inline void rows3_add(rows3 *a, const rows3 *b) {
   for (int k = 0; k < 3; ++k) a->r[k] += b->r[k];
 }
@@ -89,12 +97,12 @@ static inline rows3 rows3_from(mat3 m) {
 
 /* A body and the joint to its parent. */
 struct tree_work {
-  int32_t parent; /* local; -1: no joint (free root) */
-  int32_t fixed;  /* 1: the parent is a fixed body */
-  real sign;      /* +1: the body is b of the scene's joint */
-  vec3 xc0, xp0;  /* m: arms at the start of the step */
-  vec3 c0;        /* m: joint error at the start */
-  vec3 force;     /* N: joint force on the body */
+  int32_t parent;         /* local; -1: no joint (free root) */
+  int32_t fixed;          /* 1: the parent is a fixed body */
+  real sign;              /* +1: the body is b of the scene's joint */
+  vec3 xc0, xp0;          /* m: arms at the start of the step */
+  vec3 c0;                /* m: joint error at the start */
+  vec3 force;             /* N: joint force on the body */
   rows3 A1, A12, A2, A22; /* A11 with g1, A12, A21 with g2, A22 */
   rows3 G, S;             /* A~22^-1 A~21 with A~22^-1 g~2; S with s */
   vec3 c;                 /* m: joint error of the iterate */
@@ -123,7 +131,8 @@ static void tree_begin(core *w) {
 /* Relative velocity of the joint point: what the velocity projection takes away. */
 static vec3 tree_rate(const core *w, const tree_work *t, int32_t i, vec3 xc, vec3 xp) {
   const direct_body *c = w->at[i], *p = w->at[t->parent];
-  dvec3 vc = d3_add(c->v, d3_cross(omega_of(c), d3_from(xc))), vp = d3_add(velocity_of(p), d3_cross(omega_of(p), d3_from(xp)));
+  dvec3 vc = d3_add(c->v, d3_cross(omega_of(c), d3_from(xc))),
+        vp = d3_add(velocity_of(p), d3_cross(omega_of(p), d3_from(xp)));
   return v3_from(d3_sub(vc, vp));
 }
 
