@@ -114,8 +114,9 @@ PABD_FN real reduced(real inv_a, real inv_b) {
 
 /* kappa of a hard row. Written without branches, so that a pass over contacts vectorizes. */
 PABD_FN real stiffness_of(const pabd_view *s, real base, real fixed, real load, real before, real error) {
-  /* load rule: growing at most twofold and falling at most by a tenth a substep keeps impacts from feeding back */
-  real by_load = real_max(base, real_max(real_min(load / s->delta, R(2) * before), R(0.9) * before));
+  /* load rule: growing at most by the factor `growth` and falling at most by a tenth a substep keeps impacts from
+   * feeding back */
+  real by_load = real_max(base, real_max(real_min(load / s->delta, s->growth * before), R(0.9) * before));
   real ramp = real_max(real_min(fixed, base), before + s->beta * error);
   return s->stiffness_rule == PABD_STIFFNESS_LOAD
              ? by_load

@@ -232,7 +232,7 @@ static pabd_status fill_scene(pabd_sim *sim, const pabd_scene *scene) {
   v->alpha = (real)p->alpha, v->delta = (real)p->delta, v->kappa_fixed = (real)p->stiffness;
   v->kappa_angle_fixed = (real)(p->stiffness_angle > 0 ? p->stiffness_angle : p->stiffness);
   v->stiffness_scale = (real)p->stiffness_scale, v->beta = (real)p->beta, v->bond_factor = (real)p->bond_factor;
-  v->dual_damping = (real)p->dual_damping;
+  v->dual_damping = (real)p->dual_damping, v->growth = (real)p->growth;
   v->joint_cap = (real)p->sweeps * (real)p->sweeps; /* n^2, method section 6 */
   v->margin = (real)p->margin, v->margin_max = (real)p->margin_max, v->edge_bias = (real)p->edge_bias;
   v->stiffness_rule = p->stiffness_rule, v->local_step = p->local_step, v->prediction = p->prediction;

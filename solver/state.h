@@ -81,7 +81,8 @@ typedef struct pabd_view {
   real h, inv_h2; /* s, 1/s^2 */
   real h_frame;   /* s */
   vec3 gravity;   /* m/s^2 */
-  real alpha, delta, kappa_fixed, kappa_angle_fixed, stiffness_scale, beta, bond_factor, dual_damping, joint_cap;
+  real alpha, delta, kappa_fixed, kappa_angle_fixed, stiffness_scale, beta, growth, bond_factor, dual_damping,
+      joint_cap;
   real margin, margin_max, edge_bias;
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
