@@ -602,6 +602,11 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
   }
   island.h_frame = (double)sim->view.h_frame, island.time = sim->time;
   island.substeps = contact_count > 0 ? params->direct_contact_substeps : params->direct_substeps;
+  /* a stack that lands on its edges falls at one step a frame and stands at four (24 rough starts: 14 against 24); a
+   * chain that lands gains energy by the change of step instead (0.0006 against 0.005 of its fall) */
+  if (contact_count > 0 && island.joint_count == 0 && sim->island_speed[k] > (float)params->direct_impact_speed &&
+      island.substeps < params->direct_impact_substeps)
+    island.substeps = params->direct_impact_substeps;
   island.integrator = params->integrator;
   island.max_iterations = params->direct_max_iterations;
 #ifdef PABD_REAL_DOUBLE
