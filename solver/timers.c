@@ -19,14 +19,17 @@ void pabd_stage_end(pabd_sim *sim, const char *name, int32_t is_collide, double 
   if (!sim->params.timers) return;
   double ms = now_ms() - begin;
   pabd_stats *stats = &sim->stats;
-  /* names are literals: the pointer is the key; equal text under another pointer is found by strcmp */
-  for (int32_t i = 0; i < stats->timer_count; ++i) {
-    pabd_timer *timer = &stats->timers[i];
-    if (timer->name == name || strcmp(timer->name, name) == 0) {
-      timer->ms += ms;
-      timer->calls += 1;
-      return;
-    }
+  /* names are literals: the pointer is the key; the same text under another pointer is looked for only once a frame */
+  int32_t at = 0;
+  while (at < stats->timer_count && stats->timers[at].name != name) ++at;
+  if (at == stats->timer_count) {
+    at = 0;
+    while (at < stats->timer_count && strcmp(stats->timers[at].name, name) != 0) ++at;
+  }
+  if (at < stats->timer_count) {
+    stats->timers[at].ms += ms;
+    stats->timers[at].calls += 1;
+    return;
   }
   if (stats->timer_count == PABD_TIMER_MAX) return;
   pabd_timer *timer = &stats->timers[stats->timer_count++];
