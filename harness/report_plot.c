@@ -111,6 +111,21 @@ static void put_text(pabd_text *out, const char *name, const char *value) {
   for (int c = 0; c < (plot)->curve_count; ++c) \
     if (((plot)->curves[c].kind == PABD_CURVE_THEORY) == (is_theory))
 
+/* How many failures before k stand at the same place. */
+static int failure_level(const pabd_plot *plot, int k) {
+  int level = 0;
+  for (int m = 0; m < k; ++m)
+    level += fabs(plot->failures[m].x - plot->failures[k].x) < 1e-9 * (1 + fabs(plot->failures[k].x));
+  return level;
+}
+/* Share of the plot's height kept above the curves for marks of failures, so that none can be taken for a value. */
+static double failure_band(const pabd_plot *plot) {
+  int levels = 0;
+  for (int k = 0; k < plot->failure_count; ++k)
+    if (failure_level(plot, k) + 1 > levels) levels = failure_level(plot, k) + 1;
+  return levels > 0 ? fmin(0.55, 0.05 + 0.06 * levels) : 0;
+}
+
 static void put_parameters(pabd_text *out, const pabd_plot *plot) {
   int measured = 0, theory = 0, has_line = 0;
   FOR_CURVES(plot, c, 0)++ measured, has_line |= plot->curves[c].kind == PABD_CURVE_LINE;
@@ -137,15 +152,18 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
   if (isfinite(plot->band[0])) y_low = fmin(y_low, plot->band[0]), y_high = fmax(y_high, plot->band[1]);
   if (plot->log_y) {
     double low = log10(y_low), high = log10(y_high), room = fmax(0.06 * (high - low), 0.12);
-    y_low = pow(10, low - room), y_high = pow(10, high + room * (plot->failure_count ? 2.5 : 1));
-    if (high - low < 0.8) y_low = pow(10, floor(low - 0.2)), y_high = pow(10, ceil(high + 0.2));
+    low -= room, high += room;
+    if (high - low < 0.8 + 2 * room) low = floor(low), high = ceil(high);
+    high = low + (high - low) / (1 - failure_band(plot));
+    y_low = pow(10, low), y_high = pow(10, high);
   } else {
     double room = fmax(0.06 * (y_high - y_low), 1e-9 + 0.02 * fmax(fabs(y_low), fabs(y_high)));
-    y_high += room * (plot->failure_count ? 3 : 1);
+    y_high += room;
     if (y_low > 0 && y_low < 0.5 * y_high)
       y_low = 0;
     else
       y_low -= room;
+    y_high = y_low + (y_high - y_low) / (1 - failure_band(plot));
   }
   if (plot->log_x) {
     double room = fmax(0.05 * log10(x_high / x_low), 0.05);
@@ -174,12 +192,17 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
                     at, curve->style.point, at, curve->style.dash, at, every < 1 ? 1 : every);
     }
   }
-  /* Crosses on the upper edge; those at the same place stand below each other. */
+  /* Failures stand in a band of their own above the curves; those at the same place below each other. */
+  double band = failure_band(plot);
+  if (band > 0)
+    pabd_text_add(out,
+                  "set arrow from graph 0, graph %.3f to graph 1, graph %.3f nohead lw 1 dt 3 lc rgb '#888888'\n"
+                  "set label 'fell, diverged or crashed' at graph 0.005, graph %.3f left tc rgb '#666666' font ',9'\n",
+                  1 - band, 1 - band, 1 - band + 0.025);
   for (int k = 0; k < plot->failure_count; ++k) {
     const pabd_plot_failure *f = &plot->failures[k];
-    int level = 0;
-    for (int m = 0; m < k; ++m) level += fabs(plot->failures[m].x - f->x) < 1e-9 * (1 + fabs(f->x));
-    pabd_text_add(out, "set label %d ", k + 1);
+    int level = failure_level(plot, k);
+    pabd_text_add(out, "set label %d ", k + 100);
     put_quoted(out, f->text);
     pabd_text_add(out,
                   " at first %.9g, graph %.3f point pt %d ps 0.9 lw 2 lc rgb '%s' offset character 0.7,0 left tc rgb "
