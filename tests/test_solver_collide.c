@@ -702,7 +702,7 @@ TEST(planes_against_everything) {
   pabd_dvec3 n = pabd_dquat_rotate(plane.q, (pabd_dvec3){0, 0, 1}),
              side = pabd_dquat_rotate(plane.q, (pabd_dvec3){1, 0, 0});
   for (int kind = PABD_SPHERE; kind <= PABD_BOX; ++kind) {
-    double reach = kind == PABD_SPHERE ? 0.3 : kind == PABD_CAPSULE ? 0.3 : 0.3, gap = -0.002;
+    double reach = 0.3, gap = -0.002;
     pabd_dvec3 size = kind == PABD_BOX ? (pabd_dvec3){0.5, 0.4, 0.3} : (pabd_dvec3){0.3, 0.7, 0};
     pabd_dquat q = plane.q; /* the capsule lies down, the box stands on its face */
     if (kind == PABD_CAPSULE)
