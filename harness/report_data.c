@@ -20,7 +20,7 @@ static const pabd_report_style style_table[] = {
     {"pabd:direct", "#44AA99", 11, 1, "\xE2\x96\xBC"},  {"pabd:auto", "#000000", 15, 1, "\xE2\xAC\x9F"},
     {"pabd", "#0072B2", 7, 2, "\xE2\x97\x8F"},          {"pabd-double", "#0072B2", 6, 2, "\xE2\x97\x8B"},
     {"pabd-cuda", "#0072B2", 4, 4, "\xE2\x96\xA1"},     {"bullet", "#D55E00", 2, 1, "\xC3\x97"},
-    {"bullet-native", "#E69F00", 1, 1, "\xEF\xBC\x8B"}, {"ode", "#999933", 8, 1, "\xE2\x96\xB3"},
+    {"bullet-native", "#E69F00", 1, 1, "\xE2\x9C\x9A"}, {"ode", "#999933", 8, 1, "\xE2\x96\xB3"},
     {"mujoco", "#882255", 12, 1, "\xE2\x97\x87"},       {"physx", "#117733", 10, 1, "\xE2\x96\xBD"},
     {"rapier", "#332288", 4, 1, "\xE2\x96\xA1"},        {"jolt", "#661100", 14, 1, "\xE2\xAC\xA0"},
     {"avbd", "#AA4499", 3, 1, "\xE2\x88\x97"},          {"xpbd", "#88CCEE", 6, 1, "\xE2\x97\x8B"},

@@ -118,12 +118,17 @@ static int failure_level(const pabd_plot *plot, int k) {
     level += fabs(plot->failures[m].x - plot->failures[k].x) < 1e-9 * (1 + fabs(plot->failures[k].x));
   return level;
 }
-/* Share of the plot's height kept above the curves for marks of failures, so that none can be taken for a value. */
-static double failure_band(const pabd_plot *plot) {
+/* Failures stand above the curves in rows of their own, so that none can be taken for a value. The picture grows by
+ * what they need: the curves keep their height. Sizes in pixels of the SVG. */
+enum { CURVE_HEIGHT = 200, FAILURE_ROW = 12, FAILURE_MARGIN = 22 };
+static double failure_height(const pabd_plot *plot) {
   int levels = 0;
   for (int k = 0; k < plot->failure_count; ++k)
     if (failure_level(plot, k) + 1 > levels) levels = failure_level(plot, k) + 1;
-  return levels > 0 ? fmin(0.55, 0.05 + 0.06 * levels) : 0;
+  return levels > 0 ? FAILURE_MARGIN + FAILURE_ROW * levels : 0;
+}
+static double failure_band(const pabd_plot *plot) {
+  return failure_height(plot) / (CURVE_HEIGHT + failure_height(plot));
 }
 
 static void put_parameters(pabd_text *out, const pabd_plot *plot) {
@@ -154,6 +159,10 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
     double low = log10(y_low), high = log10(y_high), room = fmax(0.06 * (high - low), 0.12);
     low -= room, high += room;
     if (high - low < 0.8 + 2 * room) low = floor(low), high = ceil(high);
+    if (failure_band(plot) > 0) { /* no tick in the band of failures */
+      double step = fmax(1, ceil((high - low) / 6));
+      pabd_text_add(out, "set ytics 1e%d, 1e%d, 1e%d\n", (int)ceil(low - 1e-9), (int)step, (int)floor(high + 1e-9));
+    }
     high = low + (high - low) / (1 - failure_band(plot));
     y_low = pow(10, low), y_high = pow(10, high);
   } else {
@@ -173,6 +182,7 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
     x_low -= room, x_high += room;
   }
   if (!(x_high > x_low)) x_high = x_low + 1;
+  pabd_text_add(out, "FAILURE_HEIGHT = %.0f\n", failure_height(plot));
   pabd_text_add(out, "X_LOW = %.9g\nX_HIGH = %.9g\nY_LOW = %.9g\nY_HIGH = %.9g\n", x_low, x_high, y_low, y_high);
   pabd_text_add(out, "BAND_LOW = %.9g\nBAND_HIGH = %.9g\n", isfinite(plot->band[0]) ? plot->band[0] : 0,
                 isfinite(plot->band[0]) ? plot->band[1] : 0);
@@ -198,7 +208,7 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
     pabd_text_add(out,
                   "set arrow from graph 0, graph %.3f to graph 1, graph %.3f nohead lw 1 dt 3 lc rgb '#888888'\n"
                   "set label 'fell, diverged or crashed' at graph 0.005, graph %.3f left tc rgb '#666666' font ',9'\n",
-                  1 - band, 1 - band, 1 - band + 0.025);
+                  1 - band, 1 - band, 1 - band + band * 10.0 / failure_height(plot));
   for (int k = 0; k < plot->failure_count; ++k) {
     const pabd_plot_failure *f = &plot->failures[k];
     int level = failure_level(plot, k);
@@ -207,7 +217,8 @@ static void put_parameters(pabd_text *out, const pabd_plot *plot) {
     pabd_text_add(out,
                   " at first %.9g, graph %.3f point pt %d ps 0.9 lw 2 lc rgb '%s' offset character 0.7,0 left tc rgb "
                   "'%s' font ',10' noenhanced\n",
-                  f->x, 0.965 - 0.06 * level, f->style.point, f->style.color, f->style.color);
+                  f->x, 1 - band * (6.0 + FAILURE_ROW * level) / failure_height(plot), f->style.point, f->style.color,
+                  f->style.color);
   }
 }
 

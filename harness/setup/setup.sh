@@ -6,13 +6,15 @@
 set -u
 packages=() why=()
 
+first_cc=${CC:-gcc} first_cc=${first_cc%% *}     # "ccache gcc" is a compiler too: its first word must be there
+first_cxx=${CXX:-g++} first_cxx=${first_cxx%% *}
 need() { # need PACKAGE WHAT: the last command told whether WHAT is there
   local there=$?
   ((there == 0)) || { packages+=("$1") why+=("$2"); }
 }
 program() { command -v "$1" >/dev/null 2>&1; }
 header() { # header LANGUAGE NAME
-  local compiler=${CC:-gcc}
+  local compiler=$first_cc
   program "$compiler" || compiler=gcc
   program "$compiler" && echo "#include <$2>" | "$compiler" -x "$1" -E -o /dev/null - 2>/dev/null
 }
@@ -20,8 +22,8 @@ header() { # header LANGUAGE NAME
 for group in "$@"; do
   case $group in
     build)
-      program "${CC:-gcc}"; need gcc "a C compiler"
-      program "${CXX:-g++}"; need g++ "a C++ compiler (for Bullet)"
+      program $first_cc; need gcc "a C compiler"
+      program $first_cxx; need g++ "a C++ compiler (for Bullet)"
       header c stdio.h; need libc6-dev "the C library's headers"
       header c cjson/cJSON.h; need libcjson-dev "cJSON"
       ;;
