@@ -19,7 +19,7 @@ set yrange [Y_LOW:Y_HIGH]
 if (BAND_HIGH > BAND_LOW) set object 1 rectangle from graph 0, first BAND_LOW to graph 1, first BAND_HIGH fs solid 0.5 noborder fc rgb '#e8e8d8' behind
 
 PICTURE_WIDTH = WIDE ? 760 : 460
-PICTURE_HEIGHT = 310 + 17 * ((MEASURED + THEORY + 1) / 2)
+PICTURE_HEIGHT = 310 + FAILURE_HEIGHT + 17 * ((MEASURED + THEORY + 1) / 2)
 do for [OUTPUT = 1:2] {
   if (OUTPUT == 1) {
     set terminal svg size PICTURE_WIDTH, PICTURE_HEIGHT dynamic enhanced font 'Helvetica,12' background '#ffffff'
