@@ -6,7 +6,7 @@
 set -u
 packages=() why=()
 
-first_cc=${CC:-gcc} first_cc=${first_cc%% *}     # "ccache gcc" is a compiler too: its first word must be there
+first_cc=${CC:-gcc} first_cc=${first_cc%% *} # "ccache gcc" is a compiler too: its first word must be there
 first_cxx=${CXX:-g++} first_cxx=${first_cxx%% *}
 need() { # need PACKAGE WHAT: the last command told whether WHAT is there
   local there=$?
@@ -14,7 +14,7 @@ need() { # need PACKAGE WHAT: the last command told whether WHAT is there
 }
 program() { command -v "$1" >/dev/null 2>&1; }
 header() { # header LANGUAGE NAME
-  local compiler=$first_cc
+  local compiler=${CC:-gcc}; compiler=${compiler##* } # the compiler behind a launcher such as ccache
   program "$compiler" || compiler=gcc
   program "$compiler" && echo "#include <$2>" | "$compiler" -x "$1" -E -o /dev/null - 2>/dev/null
 }
