@@ -104,7 +104,7 @@ typedef struct gs_state {
   gs_joint *joint;
   int32_t joint_count;
   gs_softness soft[2], soft_joint;
-  real h;
+  real h, pushout_speed; /* s, m/s */
   int32_t point_count;
 } gs_state;
 
@@ -614,7 +614,8 @@ LANES_FN void bias_lanes(const gs_state *g, gs_group *group, int is_round, int i
   lanes mass_scale = lanes_select(is_fixed, lanes_all(g->soft[1].mass_scale), lanes_all(g->soft[0].mass_scale));
   lanes impulse_scale =
       lanes_select(is_fixed, lanes_all(g->soft[1].impulse_scale), lanes_all(g->soft[0].impulse_scale));
-  lanes inv_h = lanes_all(R(1) / g->h), one = lanes_all(R(1)), none = lanes_all(R(0)), slowest = lanes_all(R(-3));
+  lanes inv_h = lanes_all(R(1) / g->h), one = lanes_all(R(1)), none = lanes_all(R(0)),
+        slowest = lanes_all(-g->pushout_speed);
   lanes masses = a.inv_mass + b.inv_mass;
   for (int32_t k = 0; k < group->points; ++k) {
     lanes *p = vectors + G_HEADER + k * (is_round ? P_ROUND : P_FLAT);
@@ -1053,7 +1054,7 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
   pabd_view *v = &sim->view;
   int32_t substeps = params->gs_substeps, threads = params->threads;
   real h = v->h_frame / (real)substeps, two_pi = R(6.2831853071795865);
-  g->h = h;
+  g->h = h, g->pushout_speed = (real)params->gs_pushout_speed;
   v->h = h;
   real frequency = real_min((real)params->gs_frequency, R(0.25) / h), zeta = (real)params->gs_damping_ratio;
   g->soft[0] = soften(two_pi * frequency, zeta, h);

@@ -13,6 +13,8 @@ static void set_substep(pabd_sim *sim, int32_t substep, int32_t count) {
   pabd_view *v = &sim->view;
   v->h = v->h_frame / (real)count;
   v->inv_h2 = R(1) / (v->h * v->h);
+  /* no load is larger than all masses brought to rest in a substep, or carried: the load rule stops there */
+  v->kappa_most = v->mass_total * real_max(v->inv_h2, v3_norm(v->gravity) / v->delta);
   v->substep = substep;
   v->substep_count = count;
   v->report_now = 0;

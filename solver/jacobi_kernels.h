@@ -116,7 +116,8 @@ PABD_FN real reduced(real inv_a, real inv_b) {
 PABD_FN real stiffness_of(const pabd_view *s, real base, real fixed, real load, real before, real error) {
   /* load rule: growing at most by the factor `growth` and falling at most by a tenth a substep keeps impacts from
    * feeding back */
-  real by_load = real_max(base, real_max(real_min(load / s->delta, s->growth * before), R(0.9) * before));
+  real by_load =
+      real_max(base, real_max(real_min(real_min(load / s->delta, s->kappa_most), s->growth * before), R(0.9) * before));
   real ramp = real_max(real_min(fixed, base), before + s->beta * error);
   return s->stiffness_rule == PABD_STIFFNESS_LOAD
              ? by_load
@@ -142,7 +143,9 @@ PABD_FN void contact_begin_at(int32_t c, const pabd_view *s) {
   plane_set(s->contact_arm_a, stride, c, v3_add(ra, ta));
   plane_set(s->contact_arm_b, stride, c, v3_add(rb, tb));
   real removed = s->multipliers ? R(1) - s->alpha : R(1);
-  real bias = (gap < R(0) ? removed * gap : gap) + v3_dot(n, slip);
+  /* overlap is removed at a bounded speed: what is pushed out faster keeps part of that speed as kinetic energy */
+  real pushed = s->multipliers ? real_max(removed * gap, -s->pushout_speed * s->h) : gap;
+  real bias = (gap < R(0) ? pushed : gap) + v3_dot(n, slip);
   plane_set(s->contact_c0, stride, c, v3(bias, v3_dot(t1, slip), v3_dot(t2, slip)));
   s->contact_gap0[c] = gap;
   real base = s->stiffness_scale * reduced(s->inv_mass[a], s->inv_mass[b]) * s->inv_h2;

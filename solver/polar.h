@@ -67,12 +67,14 @@ PABD_FN vec3 polar_newton(mat3 b, vec3 moment, int *ok) {
   sym3 sym =
       sym3_make(b.x.x, b.y.y, b.z.z, R(0.5) * (b.x.y + b.y.x), R(0.5) * (b.x.z + b.z.x), R(0.5) * (b.y.z + b.z.y));
   sym3 k = sym3_gyration(sym);
+  /* of unit trace: products of three stiffnesses leave the range of float */
+  real scale = k.xx + k.yy + k.zz, unit = R(1) / scale;
+  k = sym3_scale(unit, k);
   real minor = k.xx * k.yy - k.xy * k.xy;
   real det =
       k.xx * (k.yy * k.zz - k.yz * k.yz) - k.xy * (k.xy * k.zz - k.xz * k.yz) + k.xz * (k.xy * k.yz - k.yy * k.xz);
-  real scale = k.xx + k.yy + k.zz;
-  *ok = k.xx > R(0) && minor > R(1e-6) * scale * scale && det > R(1e-6) * scale * scale * scale;
-  return sym3_mul(sym3_inverse(k), moment);
+  *ok = scale > R(0) && k.xx > R(0) && minor > R(1e-6) && det > R(1e-6);
+  return v3_scale(unit, sym3_mul(sym3_inverse(k), moment));
 }
 /* Quaternion of the rotation about d by the angle whose tangent is |d|. */
 PABD_FN quat quat_from_tangent(vec3 d) {

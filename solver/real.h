@@ -260,9 +260,12 @@ PABD_FN sym3 sym3_gyration(sym3 s) {
   return sym3_make(s.yy + s.zz, s.xx + s.zz, s.xx + s.yy, -s.xy, -s.xz, -s.yz);
 }
 /* Inverse of a symmetric positive definite matrix, by cofactors. */
+/* Worked at unit trace, for the product of three entries (stiffnesses) can leave the range of float. */
 PABD_FN sym3 sym3_inverse(sym3 s) {
+  real unit = R(1) / (s.xx + s.yy + s.zz);
+  s = sym3_scale(unit, s);
   real cxx = s.yy * s.zz - s.yz * s.yz, cxy = s.xz * s.yz - s.xy * s.zz, cxz = s.xy * s.yz - s.xz * s.yy;
-  real k = R(1) / (s.xx * cxx + s.xy * cxy + s.xz * cxz);
+  real k = unit / (s.xx * cxx + s.xy * cxy + s.xz * cxz);
   return sym3_make(k * cxx, k * (s.xx * s.zz - s.xz * s.xz), k * (s.xx * s.yy - s.xy * s.xy), k * cxy, k * cxz,
                    k * (s.xy * s.xz - s.xx * s.yz));
 }

@@ -234,6 +234,7 @@ static pabd_status fill_scene(pabd_sim *sim, const pabd_scene *scene) {
   v->stiffness_scale = (real)p->stiffness_scale, v->beta = (real)p->beta, v->bond_factor = (real)p->bond_factor;
   v->dual_damping = (real)p->dual_damping, v->growth = (real)p->growth;
   v->joint_cap = (real)p->sweeps * (real)p->sweeps; /* n^2, method section 6 */
+  v->pushout_speed = (real)p->pushout_speed, v->mass_total = R(0);
   v->margin = (real)p->margin, v->margin_max = (real)p->margin_max, v->edge_bias = (real)p->edge_bias;
   v->stiffness_rule = p->stiffness_rule, v->local_step = p->local_step, v->prediction = p->prediction;
   v->velocity_rule = p->velocity_rule, v->multipliers = p->multipliers, v->stamp_open = p->stamp_open;
@@ -253,6 +254,7 @@ static pabd_status fill_scene(pabd_sim *sim, const pabd_scene *scene) {
     if (b->motion == PABD_STATIC) v->vel[i] = v->omega[i] = v3(R(0), R(0), R(0));
     if (b->motion != PABD_DYNAMIC) continue;
     v->mass[i] = (real)b->mass, v->inv_mass[i] = (real)(1.0 / b->mass);
+    v->mass_total += v->mass[i];
     v->inertia[i] = vec_of(b->inertia);
     v->inv_inertia[i] = v3((real)(1.0 / b->inertia.x), (real)(1.0 / b->inertia.y), (real)(1.0 / b->inertia.z));
     /* Pi = tr(I)/2 - I; a flat or thin body may have a moment of zero */

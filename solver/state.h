@@ -83,7 +83,8 @@ typedef struct pabd_view {
   vec3 gravity;   /* m/s^2 */
   real alpha, delta, kappa_fixed, kappa_angle_fixed, stiffness_scale, beta, growth, bond_factor, dual_damping,
       joint_cap;
-  real margin, margin_max, edge_bias;
+  real margin, margin_max, edge_bias, pushout_speed;
+  real mass_total, kappa_most; /* kg: of all dynamic bodies; N/m: bound of the load rule */
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
   int32_t report_now;             /* 1: body_sweep also computes the residual and the rigidity defect */
