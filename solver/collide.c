@@ -9,8 +9,6 @@
 #include "narrow.h"
 #include "state.h"
 
-#define BIG_CAPACITY 64 /* solid shapes of a world handled like planes; each costs every leaf one test */
-
 /* Runs body(row, view) for rows first .. first + count of the view; the copy tells the compiler that stores leave the
  * view alone. */
 #define FOR_ROWS(sim, body, first_row, row_count, least, schedule_kind)                                          \
@@ -26,16 +24,6 @@
 #define EVENLY "omp parallel for schedule(static) num_threads(rows_threads)"
 #define BY_CHUNKS "omp parallel for schedule(dynamic, 64) num_threads(rows_threads)"
 
-static int32_t bits_for(uint32_t count) { /* bits that hold 0 .. count - 1 */
-  int32_t bits = 0;
-  while (bits < 32 && ((uint64_t)1 << bits) < count) ++bits;
-  return bits;
-}
-
-static real largest(vec3 a) {
-  return real_max(a.x, real_max(a.y, a.z));
-}
-
 /* Bounds of the centers of movable shapes: the cells of the Morton codes. A ground of 200 m has no say in them. Then
  * the list of big shapes, and the keys of all others. */
 static void make_keys(pabd_sim *sim) {
@@ -45,34 +33,22 @@ static void make_keys(pabd_sim *sim) {
   for (int32_t i = 0; i < v->shape_count; ++i) {
     int32_t body = v->shape_body[i];
     if (v->body_world[body] > world_max) world_max = v->body_world[body];
-    if (v->motion[body] != PABD_DYNAMIC || !(v->box_lo[i].x <= v->box_hi[i].x)) continue;
-    vec3 c = v3_scale(R(0.5), v3_add(v->box_lo[i], v->box_hi[i]));
+    vec3 c;
+    if (!shape_center(v, i, &c)) continue;
     lo = v3(real_min(lo.x, c.x), real_min(lo.y, c.y), real_min(lo.z, c.z));
     hi = v3(real_max(hi.x, c.x), real_max(hi.y, c.y), real_max(hi.z, c.z));
   }
-  if (!(lo.x <= hi.x)) lo = hi = v3(R(0), R(0), R(0));
-  vec3 size = v3_sub(hi, lo);
-
-  v->shape_bits = bits_for((uint32_t)v->shape_count);
-  v->world_bits = bits_for((uint32_t)world_max + 1u);
-  v->morton_bits = (63 - v->shape_bits - v->world_bits) / 3;
-  if (v->morton_bits > 20) v->morton_bits = 20;
-  assert(v->morton_bits > 0);
-  /* one cell size for all axes: cells are cubes, so neighbours in the code are neighbours in space; 10 bits are plenty
-   */
-  if (v->morton_bits > 12) v->morton_bits = 12;
-  real scale = (real)((int32_t)1 << v->morton_bits) / real_max(largest(size), R(1e-6));
-  v->morton_lo = lo;
-  v->morton_scale = v3(scale, scale, scale);
+  key_layout(v, world_max);
+  real size = key_cells(v, lo, hi);
 
   v->leaf_count = v->big_count = 0;
-  int64_t solid_big = 0, solid_big_max = (int64_t)BIG_CAPACITY * (world_max + 1);
+  int64_t solid_big = 0, solid_big_max = (int64_t)PABD_BIG_CAPACITY * (world_max + 1);
   for (int32_t i = 0; i < v->shape_count; ++i) {
     int is_big = 0;
     if (v->shape_kind[i] == PABD_PLANE) {
       is_big = 1;
     } else if (v->motion[v->shape_body[i]] != PABD_DYNAMIC && solid_big < solid_big_max) {
-      is_big = largest(v3_sub(v->box_hi[i], v->box_lo[i])) >= R(0.5) * largest(size);
+      is_big = shape_is_large(v, i, size);
       solid_big += is_big;
     }
     if (is_big)

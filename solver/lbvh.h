@@ -11,6 +11,7 @@
 #include "state.h"
 
 #define PABD_STACK_SIZE 64
+#define PABD_BIG_CAPACITY 64 /* solid shapes of a world handled like planes; each costs every leaf one test */
 
 PABD_FN int32_t clz64(uint64_t x) { /* x != 0 */
 #ifdef __CUDA_ARCH__
@@ -98,6 +99,44 @@ PABD_FN void bounds_at(int32_t i, const pabd_view *s) {
   s->shape_frame[i] = f;
   s->box_lo[i] = lo;
   s->box_hi[i] = hi;
+}
+
+PABD_FN int32_t bits_for(uint32_t count) { /* bits that hold 0 .. count - 1 */
+  int32_t bits = 0;
+  while (bits < 32 && ((uint64_t)1 << bits) < count) ++bits;
+  return bits;
+}
+PABD_FN real largest(vec3 a) {
+  return real_max(a.x, real_max(a.y, a.z));
+}
+
+/* Layout of the sort keys for shape_count shapes in worlds 0 .. world_max: fixed for good. */
+PABD_FN void key_layout(pabd_view *v, int32_t world_max) {
+  v->shape_bits = bits_for((uint32_t)v->shape_count);
+  v->world_bits = bits_for((uint32_t)world_max + 1u);
+  v->morton_bits = (63 - v->shape_bits - v->world_bits) / 3;
+  /* 12 bits an axis are plenty */
+  if (v->morton_bits > 12) v->morton_bits = 12;
+}
+/* Center of the bounds of a movable shape; 0 for others, and where it is not finite. */
+PABD_FN int shape_center(const pabd_view *v, int32_t i, vec3 *center) {
+  if (v->motion[v->shape_body[i]] != PABD_DYNAMIC || !(v->box_lo[i].x <= v->box_hi[i].x)) return 0;
+  *center = v3_scale(R(0.5), v3_add(v->box_lo[i], v->box_hi[i]));
+  return 1;
+}
+/* Cells of the Morton codes from the bounds of those centers; returns the size of the scene, m. One cell size for all
+ * axes: cells are cubes, so neighbors in the code are neighbors in space. */
+PABD_FN real key_cells(pabd_view *v, vec3 lo, vec3 hi) {
+  if (!(lo.x <= hi.x)) lo = hi = v3(R(0), R(0), R(0));
+  real size = largest(v3_sub(hi, lo));
+  real scale = (real)((int32_t)1 << v->morton_bits) / real_max(size, R(1e-6));
+  v->morton_lo = lo;
+  v->morton_scale = v3(scale, scale, scale);
+  return size;
+}
+/* An immovable shape as large as the scene is tested against every leaf. */
+PABD_FN int shape_is_large(const pabd_view *v, int32_t i, real size) {
+  return largest(v3_sub(v->box_hi[i], v->box_lo[i])) >= R(0.5) * size;
 }
 
 /* Spreads the low 20 bits of x to every third bit. */

@@ -21,7 +21,14 @@ static void put_quat(double *out, quat q) {
   out[0] = s * w, out[1] = s * x, out[2] = s * y, out[3] = s * z;
 }
 
+/* With a device the host's fields are a copy that is fetched when someone looks; a failed copy leaves the one before.
+ */
+static void fetch(const pabd_sim *sim, int32_t contacts) {
+  if (sim->device) sim->device->fetch((pabd_sim *)(uintptr_t)sim, contacts);
+}
+
 void pabd_sim_read(const pabd_sim *sim, double *pose, double *velocity) {
+  fetch(sim, 0);
   const pabd_view *v = &sim->view;
   for (int32_t i = 0; i < v->body_count; ++i) {
     if (pose) {
@@ -56,6 +63,7 @@ void pabd_sim_stats(const pabd_sim *sim, pabd_stats *stats) {
 }
 
 int32_t pabd_sim_contacts(const pabd_sim *sim, pabd_contact_point *contacts, int32_t capacity) {
+  fetch(sim, 1);
   const pabd_view *v = &sim->view;
   int32_t stride = v->stride_contact;
   for (int32_t c = 0; c < v->contact_count && c < capacity; ++c) {
@@ -80,6 +88,8 @@ int32_t pabd_sim_contacts(const pabd_sim *sim, pabd_contact_point *contacts, int
 }
 
 pabd_status pabd_sim_set_contacts(pabd_sim *sim, const pabd_contact_point *contacts, int32_t count, pabd_error *error) {
+  if (sim->device)
+    return pabd_fail(error, PABD_ERR_UNSUPPORTED, "a simulation on a device takes no contacts from outside");
   if (count > sim->capacity_contact)
     return pabd_fail(error, PABD_ERR_INPUT, "%d contacts exceed the capacity of %d (contacts_per_body)", count,
                      sim->capacity_contact);

@@ -56,3 +56,20 @@ build/cuda/ptxas.json: $(DEVICE_OBJECTS) solver/ptxas.awk
 
 -include $(wildcard build/cuda/*.d)
 endif
+
+# The device back end against the stand-in for the CUDA runtime (solver/standin): host code only, for tests.
+LIBSTANDIN := $(B)/lib/libpabd-standin.a
+STANDIN_OBJECTS := $(B)/obj/standin/solver/backend_cuda.o $(B)/obj/standin/solver/standin/standin.o
+STANDIN_COMPILE = $(CXX) $(CXXFLAGS_ALL) -Isolver/standin $(INCLUDES) -MMD -MP
+$(B)/obj/standin/%.o: %.cu $(FLAG_STAMP) | setup
+	@mkdir -p $(@D)
+	$(call say,CXX,$< (stand-in))
+	$(Q)$(STANDIN_COMPILE) -x c++ -c $< -o $@
+$(B)/obj/standin/%.o: %.cpp $(FLAG_STAMP) | setup
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(STANDIN_COMPILE) -c $< -o $@
+$(LIBSTANDIN): $(STANDIN_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^

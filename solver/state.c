@@ -239,6 +239,8 @@ static pabd_status fill_scene(pabd_sim *sim, const pabd_scene *scene) {
   v->stiffness_rule = p->stiffness_rule, v->local_step = p->local_step, v->prediction = p->prediction;
   v->velocity_rule = p->velocity_rule, v->multipliers = p->multipliers, v->stamp_open = p->stamp_open;
   v->predict_passes = p->predict_passes;
+  v->warm_scale = p->warm_start && p->multipliers ? (real)(p->alpha * p->gamma) : R(0);
+  v->omega_max = (real)p->angular_velocity_max;
   for (int32_t i = 0; i < scene->body_count; ++i) {
     const pabd_body *b = &scene->bodies[i];
     v->motion[i] = (uint32_t)b->motion;
@@ -316,6 +318,7 @@ static pabd_status fill_scene(pabd_sim *sim, const pabd_scene *scene) {
 
 void pabd_sim_destroy(pabd_sim *sim) {
   if (!sim) return;
+  if (sim->device) sim->device->destroy(sim);
   pabd_contact_gs_destroy(sim);
   pabd_direct_destroy(sim);
   free(sim->memory);

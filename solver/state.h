@@ -85,6 +85,8 @@ typedef struct pabd_view {
       joint_cap;
   real margin, margin_max, edge_bias, pushout_speed;
   real mass_total, kappa_most; /* kg: of all dynamic bodies; N/m: bound of the load rule */
+  real warm_scale;             /* 1: part of the multipliers carried to the next frame, alpha gamma */
+  real omega_max;              /* rad/s: beyond this a body counts as diverged */
   int32_t stiffness_rule, local_step, prediction, velocity_rule, multipliers, stamp_open, predict_passes;
   int32_t substep, substep_count; /* kinematic bodies move by (substep + 1)/substep_count of the frame */
   int32_t report_now;             /* 1: body_sweep also computes the residual and the rigidity defect */
@@ -107,7 +109,13 @@ typedef enum pabd_kernel {
   PABD_KERNEL_COUNT
 } pabd_kernel;
 
-/* A named stage timer; find or add with pabd_stage_begin. */
+/* A device that holds the state and does the frames of a simulation (backend_cuda.cu). */
+typedef struct pabd_device_ops {
+  pabd_status (*step)(pabd_sim *sim);
+  pabd_status (*fetch)(pabd_sim *sim, int32_t contacts); /* state (and contact rows) into the host's fields */
+  void (*destroy)(pabd_sim *sim);
+} pabd_device_ops;
+
 struct pabd_sim {
   pabd_view view;
   pabd_params params;
@@ -133,14 +141,20 @@ struct pabd_sim {
   float *island_mass_low, *island_mass_high; /* [island_count] kg: lightest and heaviest body */
   int32_t *scratch;                          /* [scratch_count] integers for host passes (union-find, counting sorts) */
   size_t scratch_count;
-  void *gs;                         /* contact_gs.c's own state */
-  void *direct;                     /* direct.c's own state */
+  void *gs;                      /* contact_gs.c's own state */
+  void *direct;                  /* direct.c's own state */
+  const pabd_device_ops *device; /* NULL: all on the CPU */
+  void *device_state;
   const pabd_contact_point *frozen; /* copy, or NULL */
   int32_t frozen_count;
   pabd_sweep_fn trace;
   void *trace_user;
   double stage_start;
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* -- backend_cpu.c: launchers
  * ------------------------------------------------------------------------------------------------- */
@@ -167,6 +181,8 @@ void pabd_sort_u64(uint64_t *keys, uint64_t *scratch, int32_t count,
 void pabd_collide(pabd_sim *sim); /* collide.c: bounds, LBVH, pairs, manifolds */
 void pabd_islands(pabd_sim *sim); /* islands.c: islands, classes, body_order, bond_order, pair_first, contact counts */
 void pabd_contacts_fill(pabd_sim *sim); /* contacts.c: contact rows from manifolds, warm start, gather lists */
+void pabd_apply_loads(pabd_sim *sim);   /* step.c: loads of this frame into load_force, load_torque */
+void pabd_clear_stats(pabd_sim *sim);   /* step.c: what counts within one frame */
 void pabd_contacts_save(pabd_sim *sim); /* contacts.c: keep multipliers for the next frame */
 void pabd_step_free(pabd_sim *sim, const pabd_range *range);       /* jacobi.c: bodies without rows */
 void pabd_step_jacobi(pabd_sim *sim, const pabd_range *range);     /* jacobi.c: the paper's method */
@@ -177,4 +193,7 @@ void pabd_contact_gs_destroy(pabd_sim *sim);
 pabd_status pabd_direct_create(pabd_sim *sim);
 void pabd_direct_destroy(pabd_sim *sim);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

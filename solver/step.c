@@ -2,13 +2,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "state.h"
+#include "contact_rows.h"
 
 static void begin_frame(pabd_sim *sim);
 static void move_kinematic(pabd_sim *sim);
 static pabd_status check_state(pabd_sim *sim);
 
 pabd_status pabd_sim_step(pabd_sim *sim) {
+  if (sim->device) return sim->device->step(sim);
   begin_frame(sim);
 
   /* find contacts, once a frame */
@@ -27,17 +28,8 @@ pabd_status pabd_sim_step(pabd_sim *sim) {
   return check_state(sim);
 }
 
-/* Applied loads, scalars of the frame, cleared statistics. */
-static void begin_frame(pabd_sim *sim) {
+void pabd_apply_loads(pabd_sim *sim) {
   pabd_view *v = &sim->view;
-  pabd_stats *stats = &sim->stats;
-  stats->timer_count = 0;
-  stats->sweeps = 0, stats->contact_evaluations = 0;
-  stats->overflow_pairs = stats->overflow_contacts = stats->overflow_fill = 0;
-  stats->newton_iterations = stats->newton_failures = 0;
-  stats->ladder_halvings = stats->ladder_bdf2 = stats->ladder_euler = stats->ladder_exhausted = 0;
-  stats->residual = stats->rigidity_defect = stats->bond_error = 0.0;
-  v->h = v->h_frame;
   for (int32_t i = 0; i < v->body_count && sim->load_count > 0; ++i)
     v->load_force[i] = v->load_torque[i] = v3(R(0), R(0), R(0));
   for (int32_t l = 0; l < sim->load_count; ++l) {
@@ -50,21 +42,31 @@ static void begin_frame(pabd_sim *sim) {
     v->load_torque[load->body] =
         v3_add(v->load_torque[load->body], v3((real)load->torque.x, (real)load->torque.y, (real)load->torque.z));
   }
-  pabd_launch(sim, PABD_K_frame_begin, 0, v->body_count);
-  /* multipliers of joints decay as those of contacts do */
-  real scale = sim->params.warm_start && sim->params.multipliers ? (real)(sim->params.alpha * sim->params.gamma) : R(0);
-  for (int32_t j = 0; j < v->bond_count; ++j) v->bond_lambda[j] = v3_scale(scale, v->bond_lambda[j]);
 }
 
-/* Prescribed motion of kinematic bodies over the whole frame. */
+void pabd_clear_stats(pabd_sim *sim) {
+  pabd_stats *stats = &sim->stats;
+  stats->timer_count = 0;
+  stats->sweeps = 0, stats->contact_evaluations = 0;
+  stats->overflow_pairs = stats->overflow_contacts = stats->overflow_fill = 0;
+  stats->newton_iterations = stats->newton_failures = 0;
+  stats->ladder_halvings = stats->ladder_bdf2 = stats->ladder_euler = stats->ladder_exhausted = 0;
+  stats->residual = stats->rigidity_defect = stats->bond_error = 0.0;
+}
+
+/* Applied loads, scalars of the frame, cleared statistics. */
+static void begin_frame(pabd_sim *sim) {
+  pabd_view *v = &sim->view;
+  pabd_clear_stats(sim);
+  v->h = v->h_frame;
+  pabd_apply_loads(sim);
+  pabd_launch(sim, PABD_K_frame_begin, 0, v->body_count);
+  for (int32_t j = 0; j < v->bond_count; ++j) bond_decay_at(j, v);
+}
+
 static void move_kinematic(pabd_sim *sim) {
   pabd_view *v = &sim->view;
-  for (int32_t k = sim->stats.dynamic_count; k < v->body_count; ++k) {
-    int32_t i = v->body_order[k];
-    if (v->motion[i] != PABD_KINEMATIC) continue;
-    v->pos[i] = v3_madd(v->pos_frame[i], v->h_frame, v->vel[i]);
-    v->rot[i] = quat_normalize(quat_mul(quat_exp(v3_scale(v->h_frame, v->omega[i])), v->rot_frame[i]));
-  }
+  for (int32_t k = sim->stats.dynamic_count; k < v->body_count; ++k) kinematic_at(v->body_order[k], v);
 }
 
 static pabd_status check_state(pabd_sim *sim) {
@@ -76,14 +78,10 @@ static pabd_status check_state(pabd_sim *sim) {
   int32_t closed = 0;
   for (int32_t c = 0; c < v->contact_count; ++c) closed += v->contact_lambda[c] > R(0);
   sim->stats.contact_closed_count = closed;
-  real limit = (real)sim->params.angular_velocity_max;
-  for (int32_t i = 0; i < v->body_count; ++i) {
-    vec3 p = v->pos[i], w = v->omega[i], u = v->vel[i];
-    real sum = p.x + p.y + p.z + u.x + u.y + u.z;
-    if (!(real_abs(sum) < R(1e30)) || !(v3_norm2(w) < limit * limit)) {
+  for (int32_t i = 0; i < v->body_count; ++i)
+    if (body_is_lost(i, v)) {
       sim->stats.diverged_body = i;
       return PABD_DIVERGED;
     }
-  }
   return PABD_OK;
 }

@@ -1,17 +1,18 @@
 # Tests. Every tests/test_*.c becomes a program $(B)/tests/test_*, linked with the scene, the cases and the harness (all
 # but its main). tests/test_solver_*.c also get libpabd, and are built twice: NAME (float) and NAME_double. Other C files
 # in tests/ are helpers linked into every test. tests/engines/*.c are small engines for harness tests
-# ($(B)/tests/engines/NAME.so). tests/test_*.sh are scripts that end with the same line "N passed, N failed".
+# ($(B)/tests/engines/NAME.so). tests/test_device_*.c get libpabd and the device back end on its stand-in. tests/test_*.sh are scripts that end with the same line "N passed, N failed".
 # Macro in force: PABD_BUILD_DIR, this flavor's build folder relative to the root; tests run in the root.
 
 TEST_SOURCES := $(wildcard tests/test_*.c)
 TEST_SOLVER_SOURCES := $(wildcard tests/test_solver_*.c)
-TEST_SUITE_SOURCES := $(filter-out $(TEST_SOLVER_SOURCES),$(TEST_SOURCES))
+TEST_DEVICE_SOURCES := $(wildcard tests/test_device_*.c)
+TEST_SUITE_SOURCES := $(filter-out $(TEST_SOLVER_SOURCES) $(TEST_DEVICE_SOURCES),$(TEST_SOURCES))
 TEST_HELPERS := $(filter-out $(TEST_SOURCES),$(wildcard tests/*.c))
 TEST_SCRIPTS := $(wildcard tests/test_*.sh)
 TEST_ENGINES := $(patsubst tests/engines/%.c,$(B)/tests/engines/%.so,$(wildcard tests/engines/*.c))
 TEST_PROGRAMS := $(TEST_SUITE_SOURCES:tests/%.c=$(B)/tests/%) $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%) \
-                 $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double)
+                 $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double) $(TEST_DEVICE_SOURCES:tests/%.c=$(B)/tests/%)
 
 $(B)/obj/%: DEFINES += -DPABD_BUILD_DIR='"$(B)"'
 
@@ -29,6 +30,9 @@ $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/test
 
 $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double): $(B)/tests/%_double: $(B)/obj/double/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_double)
 	$(TEST_LINK)
+
+$(TEST_DEVICE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_float) $(LIBSTANDIN)
+	$(TEST_LINK) -lstdc++
 
 $(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
 	@mkdir -p $(@D)
