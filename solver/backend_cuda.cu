@@ -411,9 +411,7 @@ static pabd_status sweep_substep(const pabd_sim *sim, cuda_state *s, int32_t sub
 static pabd_status jacobi_substep(const pabd_sim *sim, cuda_state *s, int32_t substep, int32_t summary_rows,
                                   pabd_error *error) {
   const pabd_params *p = &sim->params;
-  s->view.h = s->view.h_frame / (real)p->substeps;
-  s->view.inv_h2 = R(1) / (s->view.h * s->view.h);
-  s->view.substep = substep, s->view.substep_count = p->substeps, s->view.report_now = 0;
+  substep_begin(&s->view, substep, p->substeps);
   /* free bodies are predicted and moved with the others: they have the same substeps */
   PABD_TRY(launch(s, PABD_K_predict, PABD_RANGE_predict, error));
   PABD_TRY(launch(s, PABD_K_contact_begin, PABD_RANGE_contacts, error));

@@ -8,11 +8,12 @@
 #include "state.h"
 
 /* Ranges of rows. Those up to `fixed` are set once by the host; the others by kernels. */
-#define PABD_RANGES_LIST(X)                                                                                          \
-  X(one)                                                                                                             \
-  X(bodies) X(bodies_plus1) X(shapes) X(shapes_plus1) X(bonds_all) X(bonds) X(pairs_capacity) X(pairs_plus1)         \
-      X(fixed_bodies) X(fixed_plus1) X(pass) X(leaves) X(nodes) X(pairs) X(contacts) X(predict) X(dynamic) X(jacobi) \
-          X(sweep_bodies) X(sweep_contacts) X(sweep_bonds)
+/* clang-format off */
+#define PABD_RANGES_LIST(X) \
+  X(one) X(bodies) X(bodies_plus1) X(shapes) X(shapes_plus1) X(bonds_all) X(bonds) X(pairs_capacity) \
+  X(pairs_plus1) X(fixed_bodies) X(fixed_plus1) X(pass) X(leaves) X(nodes) X(pairs) X(contacts) X(predict) \
+  X(dynamic) X(jacobi) X(sweep_bodies) X(sweep_contacts) X(sweep_bonds)
+/* clang-format on */
 
 typedef enum pabd_device_range {
 #define X(name) PABD_RANGE_##name,

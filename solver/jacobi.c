@@ -6,19 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "state.h"
-
-/* Scalars of the view for a substep of length h. */
-static void set_substep(pabd_sim *sim, int32_t substep, int32_t count) {
-  pabd_view *v = &sim->view;
-  v->h = v->h_frame / (real)count;
-  v->inv_h2 = R(1) / (v->h * v->h);
-  /* no load is larger than all masses brought to rest in a substep, or carried: the load rule stops there */
-  v->kappa_most = v->mass_total * real_max(v->inv_h2, v3_norm(v->gravity) / v->delta);
-  v->substep = substep;
-  v->substep_count = count;
-  v->report_now = 0;
-}
+#include "jacobi_kernels.h"
 
 static void launch_bodies(pabd_sim *sim, pabd_kernel k, const pabd_range *r) {
   pabd_launch(sim, k, r->body_first, r->body_count);
@@ -84,7 +72,7 @@ static void trace(pabd_sim *sim, const pabd_range *r, int32_t substep, int32_t s
 
 void pabd_step_free(pabd_sim *sim, const pabd_range *range) {
   for (int32_t substep = 0; substep < sim->params.substeps; ++substep) {
-    set_substep(sim, substep, sim->params.substeps);
+    substep_begin(&sim->view, substep, sim->params.substeps);
     launch_bodies(sim, PABD_K_predict, range);
     launch_bodies(sim, PABD_K_update, range);
   }
@@ -166,7 +154,7 @@ static void finish_duals(pabd_sim *sim, const pabd_range *range) {
 
 void pabd_step_jacobi(pabd_sim *sim, const pabd_range *range) {
   for (int32_t substep = 0; substep < sim->params.substeps; ++substep) {
-    set_substep(sim, substep, sim->params.substeps);
+    substep_begin(&sim->view, substep, sim->params.substeps);
     launch_bodies(sim, PABD_K_predict, range);
     launch_fixed(sim, PABD_K_predict);
     launch_contacts(sim, PABD_K_contact_begin, range);

@@ -47,6 +47,17 @@ PABD_FN vec3 inertia_apply(vec3 inertia, quat q, vec3 w) {
   return quat_rotate(q, v3_mul(inertia, quat_unrotate(q, w)));
 }
 
+/* Scalars of the view for substep `substep` of `count`. */
+PABD_FN void substep_begin(pabd_view *v, int32_t substep, int32_t count) {
+  v->h = v->h_frame / (real)count;
+  v->inv_h2 = R(1) / (v->h * v->h);
+  v->substep = substep;
+  v->substep_count = count;
+  v->report_now = 0;
+  /* no load is larger than all masses brought to rest in a substep, or carried: the load rule stops there */
+  v->kappa_most = v->mass_total * real_max(v->inv_h2, v3_norm(v->gravity) / v->delta);
+}
+
 /* ---------------------------------------------------------------- prediction (method, section 3) */
 
 PABD_FN void frame_begin_at(int32_t i, const pabd_view *s) {
