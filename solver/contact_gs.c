@@ -4,9 +4,10 @@
  * color and point count and packed into groups of LANES manifolds, one manifold a lane. A substep: v* = v + h f/m plus
  * the velocity change that the impulses of the substep before had made (their warm start); a soft, frictionless pass
  * that removes part of the overlap; poses; a relax pass without bias, with friction, at the new arms, gaps and
- * effective masses, so that the push-out leaves no velocity behind. Joints are rows of the same passes, solved one
- * after the other ahead of the contacts. Soft constraint as in Catto, "Soft constraints" (2011) and "Solver2D" (2024).
- * State between substeps is (v, L): L is kept by the rotation.
+ * effective masses, so that the push-out leaves no velocity behind. Small classes at rest take more of both, with
+ * friction in the soft passes as well and anchored where the contact last slid: else tall structures sway and creep.
+ * Joints are rows of the same passes, solved one after the other ahead of the contacts. Soft constraint as in Catto,
+ * "Soft constraints" (2011) and "Solver2D" (2024). State between substeps is (v, L): L is kept by the rotation.
  *
  * Invariant: lanes and groups of one color share no movable body, so neither the number of threads nor of lanes changes
  * a bit. */
@@ -67,6 +68,7 @@ typedef struct gs_group {
   int32_t points;                   /* blocks: the most of its lanes */
   int32_t used;                     /* lanes in use */
   int32_t block;                    /* vectors a block: P_FLAT or P_ROUND */
+  int32_t slip;                     /* first vector in `slip`: 2 a block */
   int32_t a[LANES], b[LANES];       /* local bodies */
   int32_t row[LANES], count[LANES]; /* first contact row and how many */
 } gs_group;
@@ -84,7 +86,7 @@ typedef struct gs_joint { /* work of one bond row */
 typedef struct gs_state {
   void *memory;
   /* sizes of creation */
-  int32_t body_capacity, contact_capacity, group_capacity, pool_capacity, bond_capacity;
+  int32_t body_capacity, contact_capacity, group_capacity, pool_capacity, slip_capacity, bond_capacity;
   /* bodies: local indices 0 .. movable - 1, then from `fixed_first` the immovable ones, then two spare records */
   int32_t movable, movable_padded, fixed_first, fixed_count, idle, world;
   int32_t *local;     /* [body_count] local index of a body */
@@ -99,11 +101,13 @@ typedef struct gs_state {
   uint8_t *key;
   gs_group *group;
   lanes *pool;
+  lanes *slip; /* m: how far the bodies have slipped along the tangents since the contact last slid */
   int32_t group_count, color_first[COLORS + 2], round_first[COLORS + 2];
   int32_t has_restitution;
   gs_joint *joint;
   int32_t joint_count;
   gs_softness soft[2], soft_joint;
+  real anchor_rate;      /* 1/s */
   real h, pushout_speed; /* s, m/s */
   int32_t point_count;
 } gs_state;
@@ -133,6 +137,7 @@ static size_t carve(gs_state *g, char *base, int32_t body_count) {
   CARVE(key, uint8_t, g->contact_capacity)
   CARVE(group, gs_group, g->group_capacity)
   CARVE(pool, lanes, g->pool_capacity)
+  CARVE(slip, lanes, g->slip_capacity)
   CARVE(joint, gs_joint, g->bond_capacity)
 #undef CARVE
   return at;
@@ -152,6 +157,7 @@ pabd_status pabd_contact_gs_create(pabd_sim *sim) {
   int32_t partial = 2 * (COLORS + 1), most = g->contact_capacity < partial ? g->contact_capacity : partial;
   g->group_capacity = g->contact_capacity / LANES + most + 1;
   g->pool_capacity = (g->contact_capacity / LANES + 1) * (G_HEADER + P_ROUND) + most * (G_HEADER + POINTS * P_ROUND);
+  g->slip_capacity = 2 * (g->contact_capacity / LANES + 1 + most * POINTS);
   size_t bytes = carve(g, NULL, body_count);
   g->memory = aligned_alloc(64, bytes);
   if (!g->memory) return PABD_ERR_MEMORY; /* pabd_sim_destroy frees g */
@@ -447,7 +453,7 @@ static void make_groups(pabd_sim *sim, gs_state *g, const pabd_range *range) {
   for (int32_t m = 0; m < count; ++m) g->order[next[g->key[m]]++] = m;
 
   g->group_count = 0;
-  int32_t at = 0;
+  int32_t at = 0, slip = 0;
   for (int32_t color = 0; color <= COLORS; ++color) {
     g->color_first[color] = g->group_count;
     for (int32_t is_round = 0; is_round < 2; ++is_round) {
@@ -456,17 +462,19 @@ static void make_groups(pabd_sim *sim, gs_state *g, const pabd_range *range) {
       for (; k < end; k += LANES) {
         gs_group *group = &g->group[g->group_count++];
         group->at = at;
+        group->slip = slip;
         group->used = end - k < LANES ? end - k : LANES;
         group->block = is_round ? P_ROUND : P_FLAT;
         group->points = g->count[g->order[k]];
         for (int32_t l = 0; l < LANES; ++l)
           group->row[l] = l < group->used ? g->order[k + l] : -1; /* a manifold, for now */
         at += G_HEADER + group->points * group->block;
+        slip += 2 * group->points;
       }
     }
   }
   g->color_first[COLORS + 1] = g->group_count;
-  assert(g->group_count <= g->group_capacity && at <= g->pool_capacity);
+  assert(g->group_count <= g->group_capacity && at <= g->pool_capacity && slip <= g->slip_capacity);
   sim->stats.colors = __builtin_popcount(all_used);
   sim->stats.color_overflow = bucket_first[BUCKETS] - bucket_first[8 * COLOR_SERIAL];
 }
@@ -482,6 +490,8 @@ static void fill_group(const pabd_sim *sim, const gs_state *g, gs_group *group, 
   lanes *vectors = g->pool + group->at;
   memset(vectors, 0, sizeof *vectors * (size_t)(G_HEADER + group->points * group->block));
   real(*header)[LANES] = (real(*)[LANES])(void *)vectors;
+  real(*slip)[LANES] = (real(*)[LANES])(void *)(g->slip + group->slip);
+  memset(slip, 0, sizeof *slip * (size_t)(2 * group->points));
   real rot[2][4][LANES] __attribute__((aligned(64))) = {{{0}}};
   for (int32_t k = 0; k < group->points; ++k) vectors[G_HEADER + k * group->block + P_GAP] = lanes_all(R(1e30));
   for (int32_t l = 0; l < LANES; ++l) {
@@ -516,6 +526,8 @@ static void fill_group(const pabd_sim *sim, const gs_state *g, gs_group *group, 
       p[P_NORMAL][l] = scale * v->contact_lambda[c];
       p[P_TANGENT][l] = scale * v->contact_lambda[stride + c];
       p[P_TANGENT + 1][l] = scale * v->contact_lambda[2 * stride + c];
+      slip[2 * k][l] = v->contact_slip[c];
+      slip[2 * k + 1][l] = v->contact_slip[stride + c];
       if (group->block == P_ROUND) {
         p[P_OFFSET_A][l] = v->contact_offset_a[c];
         p[P_OFFSET_B][l] = v->contact_offset_b[c];
@@ -604,8 +616,45 @@ LANES_FN void warm_lanes(const gs_state *g, gs_group *group, int is_round, int f
   store_body(g, group->b, &b, first, end);
 }
 
-/* Bias pass, frictionless: P <- max(0, P - ms (v_n + bias)/K - is P). Open: the velocity that just closes the gap. */
-LANES_FN void bias_lanes(const gs_state *g, gs_group *group, int is_round, int is_serial, int first, int end) {
+/* Friction: both tangents at once by one scalar step, then back onto the cone, so that it opposes the slip. (The
+ * inverse of the 2x2 matrix turns it aside: a box that slides along its side then goes 11 % too far.) Step: no
+ * eigenvalue is above max(K11, K22) + |K12|. */
+LANES_FN void friction(lanes_body *a, lanes_body *b, lanes *p, lanes3 ra, lanes3 rb, lanes3 t1, lanes3 t2, lanes masses,
+                       lanes limit, lanes *slip, lanes rate, lanes_mask active, int is_serial) {
+  lanes3 qa1 = l3_cross(ra, t1), qb1 = l3_cross(rb, t1), qa2 = l3_cross(ra, t2), qb2 = l3_cross(rb, t2);
+  lanes3 Ja1 = lanes_sym3_mul(a->inv_inertia, qa1), Jb1 = lanes_sym3_mul(b->inv_inertia, qb1);
+  lanes3 Ja2 = lanes_sym3_mul(a->inv_inertia, qa2), Jb2 = lanes_sym3_mul(b->inv_inertia, qb2);
+  lanes K11 = masses + (l3_dot(qa1, Ja1) + l3_dot(qb1, Jb1)), K22 = masses + (l3_dot(qa2, Ja2) + l3_dot(qb2, Jb2));
+  lanes K12 = l3_dot(qa1, Ja2) + l3_dot(qb1, Jb2);
+  lanes3 apart = l3_sub(a->v, b->v);
+  lanes s1 = l3_dot(t1, apart) + (l3_dot(qa1, a->w) - l3_dot(qb1, b->w));
+  lanes s2 = l3_dot(t2, apart) + (l3_dot(qa2, a->w) - l3_dot(qb2, b->w));
+  if (slip) s1 += rate * slip[0], s2 += rate * slip[1];
+  lanes step = R(1) / (lanes_max(K11, K22) + lanes_max(K12, -K12));
+  lanes b1 = p[P_TANGENT], b2 = p[P_TANGENT + 1], a1 = b1 - step * s1, a2 = b2 - step * s2;
+  lanes size = lanes_sqrt(a1 * a1 + a2 * a2);
+  lanes_mask slides = size > limit;
+  lanes scale = lanes_select(slides, limit / size, lanes_all(R(1)));
+  a1 = scale * a1, a2 = scale * a2;
+  if (slip) {
+    lanes none = lanes_all(R(0));
+    slip[0] = keep(active, is_serial, lanes_select(slides, none, slip[0]), slip[0]);
+    slip[1] = keep(active, is_serial, lanes_select(slides, none, slip[1]), slip[1]);
+  }
+  p[P_TANGENT] = keep(active, is_serial, a1, b1);
+  p[P_TANGENT + 1] = keep(active, is_serial, a2, b2);
+  lanes d1 = a1 - b1, d2 = a2 - b2;
+  lanes3 push = l3_madd(l3_scale(d1, t1), d2, t2);
+  a->v = l3_madd(a->v, a->inv_mass, push);
+  b->v = l3_madd(b->v, -b->inv_mass, push);
+  a->w = l3_madd(l3_madd(a->w, d1, Ja1), d2, Ja2);
+  b->w = l3_madd(l3_madd(b->w, -d1, Jb1), -d2, Jb2);
+}
+
+/* Bias pass, frictionless unless is_rough: P <- max(0, P - ms (v_n + bias)/K - is P). Open: the velocity that just
+ * closes the gap. */
+LANES_FN void bias_lanes(const gs_state *g, gs_group *group, int is_round, int is_serial, int first, int end,
+                         int is_rough) {
   lanes *vectors = g->pool + group->at;
   lanes_body a = load_body(g, group->a), b = load_body(g, group->b);
   lanes3 n = get_lanes3(vectors + G_NORMAL);
@@ -617,6 +666,8 @@ LANES_FN void bias_lanes(const gs_state *g, gs_group *group, int is_round, int i
   lanes inv_h = lanes_all(R(1) / g->h), one = lanes_all(R(1)), none = lanes_all(R(0)),
         slowest = lanes_all(-g->pushout_speed);
   lanes masses = a.inv_mass + b.inv_mass;
+  lanes3 t1 = get_lanes3(vectors + G_TANGENT), t2 = l3_cross(n, t1);
+  lanes *slip = g->slip + group->slip;
   for (int32_t k = 0; k < group->points; ++k) {
     lanes *p = vectors + G_HEADER + k * (is_round ? P_ROUND : P_FLAT);
     lanes3 ra, rb;
@@ -632,6 +683,9 @@ LANES_FN void bias_lanes(const gs_state *g, gs_group *group, int is_round, int i
     lanes after = lanes_max(before - ms * (speed + bias) / K - is * before, none);
     p[P_NORMAL] = keep(active, is_serial, after, before);
     apply(&a, &b, after - before, n, Ja, Jb);
+    if (is_rough)
+      friction(&a, &b, p, ra, rb, t1, t2, masses, vectors[G_MU] * after, is_round ? NULL : slip + 2 * k,
+               lanes_all(g->anchor_rate), active, is_serial);
   }
   store_body(g, group->a, &a, first, end);
   store_body(g, group->b, &b, first, end);
@@ -644,7 +698,8 @@ LANES_FN lanes3 turned(lanes3 turn, lanes3 r) {
 }
 
 /* Gaps and arms follow the motion of the substep. */
-LANES_FN void advance_lanes(const gs_state *g, gs_group *group, int is_round, int is_serial, int first, int end) {
+LANES_FN void advance_lanes(const gs_state *g, gs_group *group, int is_round, int is_serial, int first, int end,
+                            int is_rough) {
   lanes *vectors = g->pool + group->at;
   lanes3 n = get_lanes3(vectors + G_NORMAL);
   lanes_mask active = active_lanes(first, end);
@@ -652,11 +707,18 @@ LANES_FN void advance_lanes(const gs_state *g, gs_group *group, int is_round, in
   lanes_load8(g->motion, MOTION, group->a, ma);
   lanes_load8(g->motion, MOTION, group->b, mb);
   lanes3 apart = l3_sub(l3(ma[0], ma[1], ma[2]), l3(mb[0], mb[1], mb[2]));
+  lanes3 t1 = get_lanes3(vectors + G_TANGENT), t2 = l3_cross(n, t1);
+  lanes *slip = g->slip + group->slip;
   lanes3 turn_a = l3(ma[4], ma[5], ma[6]), turn_b = l3(mb[4], mb[5], mb[6]);
   for (int32_t k = 0; k < group->points; ++k) {
     lanes *p = vectors + G_HEADER + k * (is_round ? P_ROUND : P_FLAT);
     lanes3 ra = get_lanes3(p + P_ARM_A), rb = get_lanes3(p + P_ARM_B), da = turned(turn_a, ra), db = turned(turn_b, rb);
-    p[P_GAP] = keep(active, is_serial, p[P_GAP] + l3_dot(n, l3_add(apart, l3_sub(da, db))), p[P_GAP]);
+    lanes3 moved = l3_add(apart, l3_sub(da, db));
+    p[P_GAP] = keep(active, is_serial, p[P_GAP] + l3_dot(n, moved), p[P_GAP]);
+    if (is_rough && !is_round) {
+      slip[2 * k] = keep(active, is_serial, slip[2 * k] + l3_dot(t1, moved), slip[2 * k]);
+      slip[2 * k + 1] = keep(active, is_serial, slip[2 * k + 1] + l3_dot(t2, moved), slip[2 * k + 1]);
+    }
     p[P_ARM_A] = keep(active, is_serial, ra.x + da.x, ra.x);
     p[P_ARM_A + 1] = keep(active, is_serial, ra.y + da.y, ra.y);
     p[P_ARM_A + 2] = keep(active, is_serial, ra.z + da.z, ra.z);
@@ -669,8 +731,9 @@ LANES_FN void advance_lanes(const gs_state *g, gs_group *group, int is_round, in
 /* Relax pass at the new poses: no bias, friction within the cone. is_advance: the first pass of a substep moves arms
  * and gaps. */
 LANES_FN void relax_lanes(const gs_state *g, gs_group *group, int is_round, int is_serial, int first, int end,
-                          int is_advance) {
-  if (is_advance) advance_lanes(g, group, is_round, is_serial, first, end);
+                          int is_advance, int is_rough) {
+  if (is_advance) advance_lanes(g, group, is_round, is_serial, first, end, is_rough);
+  lanes *slip = g->slip + group->slip;
   lanes *vectors = g->pool + group->at;
   lanes3 n = get_lanes3(vectors + G_NORMAL), t1 = get_lanes3(vectors + G_TANGENT), t2 = l3_cross(n, t1);
   lanes_mask active = active_lanes(first, end);
@@ -689,30 +752,8 @@ LANES_FN void relax_lanes(const gs_state *g, gs_group *group, int is_round, int 
     p[P_NORMAL] = keep(active, is_serial, after, before);
     apply(&a, &b, after - before, n, Ja, Jb);
 
-    /* Friction: both tangents at once by one scalar step, then back onto the cone, so that it opposes the slip. (The
-     * inverse of the 2x2 matrix turns it aside: a box that slides along its side then goes 11 % too far.) Step: no
-     * eigenvalue is above max(K11, K22) + |K12|. */
-    lanes3 qa1 = l3_cross(ra, t1), qb1 = l3_cross(rb, t1), qa2 = l3_cross(ra, t2), qb2 = l3_cross(rb, t2);
-    lanes3 Ja1 = lanes_sym3_mul(a.inv_inertia, qa1), Jb1 = lanes_sym3_mul(b.inv_inertia, qb1);
-    lanes3 Ja2 = lanes_sym3_mul(a.inv_inertia, qa2), Jb2 = lanes_sym3_mul(b.inv_inertia, qb2);
-    lanes K11 = masses + (l3_dot(qa1, Ja1) + l3_dot(qb1, Jb1)), K22 = masses + (l3_dot(qa2, Ja2) + l3_dot(qb2, Jb2));
-    lanes K12 = l3_dot(qa1, Ja2) + l3_dot(qb1, Jb2);
-    lanes3 slip = l3_sub(a.v, b.v);
-    lanes s1 = l3_dot(t1, slip) + (l3_dot(qa1, a.w) - l3_dot(qb1, b.w));
-    lanes s2 = l3_dot(t2, slip) + (l3_dot(qa2, a.w) - l3_dot(qb2, b.w));
-    lanes step = R(1) / (lanes_max(K11, K22) + lanes_max(K12, -K12));
-    lanes b1 = p[P_TANGENT], b2 = p[P_TANGENT + 1], a1 = b1 - step * s1, a2 = b2 - step * s2;
-    lanes limit = mu * after, size = lanes_sqrt(a1 * a1 + a2 * a2);
-    lanes scale = lanes_select(size > limit, limit / size, lanes_all(R(1)));
-    a1 = scale * a1, a2 = scale * a2;
-    p[P_TANGENT] = keep(active, is_serial, a1, b1);
-    p[P_TANGENT + 1] = keep(active, is_serial, a2, b2);
-    lanes d1 = a1 - b1, d2 = a2 - b2;
-    lanes3 push = l3_madd(l3_scale(d1, t1), d2, t2);
-    a.v = l3_madd(a.v, a.inv_mass, push);
-    b.v = l3_madd(b.v, -b.inv_mass, push);
-    a.w = l3_madd(l3_madd(a.w, d1, Ja1), d2, Ja2);
-    b.w = l3_madd(l3_madd(b.w, -d1, Jb1), -d2, Jb2);
+    friction(&a, &b, p, ra, rb, t1, t2, masses, mu * after, is_rough && !is_round ? slip + 2 * k : NULL, none, active,
+             is_serial);
   }
   store_body(g, group->a, &a, first, end);
   store_body(g, group->b, &b, first, end);
@@ -793,19 +834,31 @@ LANES_FN void restitution_lanes(const gs_state *g, gs_group *group, real thresho
 static void warm_pass(gs_state *g) {
   RUN_GROUPS(g, warm_lanes(g, group, 0, first, end), warm_lanes(g, group, 1, first, end))
 }
-static void bias_pass(gs_state *g) {
-  RUN_GROUPS(g, bias_lanes(g, group, 0, is_serial, first, end), bias_lanes(g, group, 1, is_serial, first, end))
-}
-static void relax_pass(gs_state *g, int is_advance) {
-  if (is_advance)
-    RUN_GROUPS(g, relax_lanes(g, group, 0, is_serial, first, end, 1),
-               relax_lanes(g, group, 1, is_serial, first, end, 1))
+static void bias_pass(gs_state *g, int is_rough) {
+  if (is_rough)
+    RUN_GROUPS(g, bias_lanes(g, group, 0, is_serial, first, end, 1), bias_lanes(g, group, 1, is_serial, first, end, 1))
   else
-    RUN_GROUPS(g, relax_lanes(g, group, 0, is_serial, first, end, 0),
-               relax_lanes(g, group, 1, is_serial, first, end, 0))
+    RUN_GROUPS(g, bias_lanes(g, group, 0, is_serial, first, end, 0), bias_lanes(g, group, 1, is_serial, first, end, 0))
+}
+#define RELAX_GROUPS(g, is_advance, is_rough)                                          \
+  RUN_GROUPS(g, relax_lanes(g, group, 0, is_serial, first, end, is_advance, is_rough), \
+             relax_lanes(g, group, 1, is_serial, first, end, is_advance, is_rough))
+static void relax_pass(gs_state *g, int is_advance, int is_rough) {
+  if (is_rough) {
+    if (is_advance)
+      RELAX_GROUPS(g, 1, 1)
+    else
+      RELAX_GROUPS(g, 0, 1)
+  } else {
+    if (is_advance)
+      RELAX_GROUPS(g, 1, 0)
+    else
+      RELAX_GROUPS(g, 0, 0)
+  }
 }
 static void advance_pass(gs_state *g) { /* for runs without relax passes */
-  RUN_GROUPS(g, advance_lanes(g, group, 0, is_serial, first, end), advance_lanes(g, group, 1, is_serial, first, end))
+  RUN_GROUPS(g, advance_lanes(g, group, 0, is_serial, first, end, 1),
+             advance_lanes(g, group, 1, is_serial, first, end, 1))
 }
 static void approach_pass(gs_state *g) {
   RUN_GROUPS(g, (void)group, approach_lanes(g, group, first, end))
@@ -1019,6 +1072,7 @@ static void write_back(pabd_sim *sim, gs_state *g, const pabd_range *range) {
   for (int32_t k = 0; k < g->group_count; ++k) {
     const gs_group *group = &g->group[k];
     real(*header)[LANES] = (real(*)[LANES])(void *)(g->pool + group->at);
+    real(*slip)[LANES] = (real(*)[LANES])(void *)(g->slip + group->slip);
     for (int32_t l = 0; l < group->used; ++l)
       for (int32_t p = 0; p < group->count[l]; ++p) {
         real(*block)[LANES] = header + G_HEADER + p * group->block;
@@ -1026,6 +1080,8 @@ static void write_back(pabd_sim *sim, gs_state *g, const pabd_range *range) {
         v->contact_lambda[c] = inv_h * block[P_NORMAL][l];
         v->contact_lambda[stride + c] = inv_h * block[P_TANGENT][l];
         v->contact_lambda[2 * stride + c] = inv_h * block[P_TANGENT + 1][l];
+        v->contact_slip[c] = slip[2 * p][l];
+        v->contact_slip[stride + c] = slip[2 * p + 1][l];
       }
   }
 #pragma omp single
@@ -1048,15 +1104,29 @@ static void write_back(pabd_sim *sim, gs_state *g, const pabd_range *range) {
   }
 }
 
+static int is_at_rest(const pabd_sim *sim, const pabd_range *range) {
+  if (range->body_count > sim->params.gs_rest_bodies || range->contact_count == 0) return 0;
+  float speed = 0.0f;
+  for (int32_t k = 0; k < sim->island_count; ++k)
+    if (sim->island_class[k] == PABD_CLASS_GS && sim->island_speed[k] > speed) speed = sim->island_speed[k];
+  return speed <= (float)sim->params.gs_rest_speed;
+}
+
 void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
   gs_state *g = sim->gs;
   const pabd_params *params = &sim->params;
   pabd_view *v = &sim->view;
-  int32_t substeps = params->gs_substeps, threads = params->threads;
+  /* Small classes at rest are solved further: friction in the bias passes as well, anchored. Large or fast ones would
+   * pay more for it than it brings. */
+  int is_rest = is_at_rest(sim, range);
+  int32_t substeps = is_rest ? params->gs_rest_substeps : params->gs_substeps, threads = params->threads;
+  int32_t passes = is_rest ? params->gs_rest_passes : params->gs_passes;
+  int32_t relax_passes = is_rest ? params->gs_rest_relax_passes : params->gs_relax_passes;
   real h = v->h_frame / (real)substeps, two_pi = R(6.2831853071795865);
-  g->h = h, g->pushout_speed = (real)params->gs_pushout_speed;
+  g->h = h, g->pushout_speed = (real)params->gs_pushout_speed, g->anchor_rate = (real)params->gs_rest_anchor;
   v->h = h;
-  real frequency = real_min((real)params->gs_frequency, R(0.25) / h), zeta = (real)params->gs_damping_ratio;
+  real frequency = R(0.25) / h, zeta = (real)params->gs_damping_ratio;
+  if (!is_rest) frequency = real_min(frequency, (real)params->gs_frequency);
   g->soft[0] = soften(two_pi * frequency, zeta, h);
   g->soft[1] = soften(R(2) * two_pi * frequency, zeta, h);
   /* joints as stiff as the substep allows, damped to settle without ringing */
@@ -1110,18 +1180,18 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
 
     for (int32_t substep = 0; substep < substeps; ++substep) {
       int is_last = substep == substeps - 1;
-      for (int32_t pass = 0; pass < params->gs_passes; ++pass) {
+      for (int32_t pass = 0; pass < passes; ++pass) {
         joint_pass(sim, g, 0, 0);
-        bias_pass(g);
+        bias_pass(g, is_rest);
       }
       STAGE_END("gs_bias")
       integrate(g);
       STAGE_END("gs_bodies")
-      for (int32_t pass = 0; pass < params->gs_relax_passes; ++pass) {
+      for (int32_t pass = 0; pass < relax_passes; ++pass) {
         joint_pass(sim, g, 1, pass == 0);
-        relax_pass(g, pass == 0);
+        relax_pass(g, pass == 0, is_rest);
       }
-      if (params->gs_relax_passes == 0) advance_pass(g);
+      if (relax_passes == 0) advance_pass(g);
       STAGE_END("gs_relax")
       if (g->has_restitution) {
         turn_substep(g, 1, 0, 0);
@@ -1138,5 +1208,5 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
     STAGE_END("gs_store")
 #undef STAGE_END
   }
-  sim->stats.contact_evaluations += (int64_t)g->point_count * substeps * (params->gs_passes + params->gs_relax_passes);
+  sim->stats.contact_evaluations += (int64_t)g->point_count * substeps * (passes + relax_passes);
 }

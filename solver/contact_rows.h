@@ -24,7 +24,7 @@ PABD_FN int32_t find_old(const pabd_view *v, uint64_t key) {
 /* Multiplier and stiffness of the same feature one frame ago; a feature that changed its name falls back to nothing. */
 PABD_FN void warm_start(const pabd_view *v, int32_t c, uint64_t key, uint32_t feature, vec3 n, vec3 t1) {
   int32_t stride = v->stride_contact;
-  vec3 lambda = v3(R(0), R(0), R(0));
+  vec3 lambda = v3(R(0), R(0), R(0)), slip = lambda;
   real kappa = R(0), scale = v->warm_scale;
   for (int32_t k = find_old(v, key); k < v->old_count; ++k) {
     int32_t o = v->old_order[k];
@@ -34,10 +34,13 @@ PABD_FN void warm_start(const pabd_view *v, int32_t c, uint64_t key, uint32_t fe
     vec3 tangential = plane_get(v->old_tangent, stride, o);
     lambda = v3(scale * world.x, scale * v3_dot(t1, tangential), scale * v3_dot(v3_cross(n, t1), tangential));
     kappa = v->old_kappa[o];
+    slip = plane_get(v->old_slip, stride, o);
     break;
   }
   plane_set(v->contact_lambda, stride, c, lambda);
   v->contact_kappa[c] = kappa;
+  v->contact_slip[c] = v3_dot(t1, slip);
+  v->contact_slip[stride + c] = v3_dot(v3_cross(n, t1), slip);
 }
 
 PABD_FN void fill_contact(const pabd_view *v, int32_t c, int32_t a, int32_t b, vec3 n, vec3 point, real gap,
@@ -94,6 +97,8 @@ PABD_FN void contact_save_at(int32_t c, const pabd_view *v) {
   plane_set(v->old_lambda, stride, c, lambda);
   plane_set(v->old_tangent, stride, c, v3_add(v3_scale(lambda.y, t1), v3_scale(lambda.z, t2)));
   v->old_kappa[c] = v->contact_kappa[c];
+  plane_set(v->old_slip, stride, c,
+            v3_add(v3_scale(v->contact_slip[c], t1), v3_scale(v->contact_slip[stride + c], t2)));
 }
 
 /* Is the state of body i not finite, or beyond all bounds? */

@@ -62,6 +62,11 @@ void pabd_contacts_save(pabd_sim *sim) {
   double begin = pabd_stage_begin(sim);
   pabd_view *v = &sim->view;
   v->old_count = v->contact_count;
+  /* an anchor of friction is of use only to the solver that keeps it up to date */
+  int32_t gs_first = sim->range[PABD_CLASS_GS].contact_first,
+          gs_end = gs_first + sim->range[PABD_CLASS_GS].contact_count;
+  for (int32_t c = 0; c < v->contact_count; ++c)
+    if (c < gs_first || c >= gs_end) v->contact_slip[c] = v->contact_slip[v->stride_contact + c] = R(0);
 #pragma omp parallel for simd schedule(static) num_threads(sim->params.threads) if (sim->params.threads > 1)
   for (int32_t c = 0; c < v->contact_count; ++c) contact_save_at(c, v);
   /* the rows in key order: one merge of the sorted runs (one run when all islands share a class) */

@@ -513,14 +513,17 @@ TEST(spring_keeps_its_period) {
 
 TEST(passes_are_settings) {
   pabd_scene scene = pile_scene(3, 0);
-  const char *const settings[][7] = {
-      {"gs_relax_passes", "0", NULL}, {"gs_passes", "3", "gs_relax_passes", "2", NULL}, {"gs_substeps", "4", NULL}};
-  for (int k = 0; k < 3; ++k) {
+  const char *const settings[][9] = {
+      {"gs_rest_bodies", "0", "gs_relax_passes", "0", NULL},
+      {"gs_rest_bodies", "0", "gs_passes", "3", "gs_relax_passes", "2", NULL},
+      {"gs_rest_bodies", "0", "gs_substeps", "4", NULL},
+      {"gs_rest_substeps", "6", "gs_rest_passes", "3", "gs_rest_relax_passes", "2", NULL}};
+  for (int k = 0; k < 4; ++k) {
     pabd_sim *sim = create(&scene, settings[k]);
     if (!sim) return;
     run(sim, 120);
     CHECK_NEAR(sim->view.pos[27].z, 2.5, 0.03);
-    const int32_t passes[] = {8 * 1, 8 * 5, 4 * 2};
+    const int32_t passes[] = {8 * 1, 8 * 5, 4 * 2, 6 * 5};
     CHECK_INT(sim->stats.contact_evaluations, (int64_t)sim->view.contact_count * passes[k]);
     pabd_sim_destroy(sim);
   }

@@ -96,3 +96,37 @@ TEST(stiff_blocks_stay_in_range) {
     CHECK_NEAR(back.z, 3, 1e-5);
   }
 }
+
+/* A pyramid of 105 cubes stands still: at rest contact-gs is solved further and friction is anchored. Without that (0
+ * bodies) it sways. */
+static double pyramid_creep(const char *rest_bodies) {
+  pabd_scene scene;
+  pabd_scene_init(&scene);
+  pabd_body ground = pabd_body_default();
+  pabd_shape plane = pabd_shape_default(PABD_BOX);
+  ground.motion = PABD_STATIC, ground.pose.p.z = -1, plane.half = (pabd_dvec3){100, 100, 1};
+  plane.body = pabd_scene_add_body(&scene, &ground);
+  pabd_scene_add_shape(&scene, &plane);
+  for (int row = 0; row < 14; ++row)
+    for (int k = 0; k < 14 - row; ++k) add_cube(&scene, PABD_DYNAMIC, 1, 1.01 * (k + 0.5 * row), 0.501 + 1.001 * row);
+  const char *settings[] = {"global_step", "contact-gs", "gs_rest_bodies", rest_bodies, NULL};
+  pabd_sim *sim = create(&scene, settings);
+  double most = 0;
+  vec3 start[106];
+  for (int f = 1; f <= 480; ++f) {
+    if (!CHECK(pabd_sim_step(sim) == PABD_OK)) break;
+    for (int32_t i = 1; i < 106; ++i) {
+      vec3 p = sim->view.pos[i];
+      if (f == 120) start[i] = p;
+      if (f > 120) most = fmax(most, hypot((double)(p.x - start[i].x), (double)(p.y - start[i].y)));
+    }
+  }
+  pabd_sim_destroy(sim);
+  pabd_scene_free(&scene);
+  return most;
+}
+TEST(pyramid_does_not_creep) {
+  double creep = pyramid_creep("500"), without = pyramid_creep("0");
+  CHECK_MSG(creep < 1e-4, "%g m in 6 s", creep);
+  CHECK_MSG(without > 2 * creep, "%g m without, %g m with", without, creep);
+}
