@@ -19,12 +19,14 @@
 
 /* Rotation error left that is accepted, e = |dphi|^2/2: quadratic convergence makes it a prediction. */
 #ifdef PABD_REAL_DOUBLE
-#define TOLERANCE 1e-12
+#define TOLERANCE 1e-18
 #define PROXIMAL 1e-9 /* relative compliance of rows that may be redundant */
 #else
 #define TOLERANCE 1e-6
 #define PROXIMAL 1e-6
 #endif
+#define BDF2_RATIO 2.0    /* longest step over the one before: BDF2 is zero-stable below 1 + sqrt(2) */
+#define BDF2_RISE 1e-4    /* of the kinetic energy: more than that and Euler, which only loses, is taken instead */
 #define GROWTH_FLOOR 1e-5 /* growth of e counts as failure only above it */
 #define JOINT_ITERATIONS 12
 #define DEPTH_MOMENTUM 3 /* halvings of the energy-momentum step before anything else is tried */
@@ -307,13 +309,31 @@ static void project_velocities(core *w) {
   }
 }
 
+/* Rise of the kinetic energy over the step, less the work of the loads, over the sum of both kinetic energies. Springs
+ * and motors are not counted: where they work the answer may be too large, which costs an Euler step. */
+static double energy_rise(const core *w) {
+  const direct_island *island = w->island;
+  const step_work *s = &w->step;
+  double before = 0.0, after = 0.0, work = 0.0;
+  for (int32_t i = 0; i < island->body_count; ++i) {
+    const body_work *b = &w->body[i];
+    const direct_body *d = w->at[i];
+    vec3 v = v3_madd(b->v_h, s->a0h, b->dp);
+    vec3 omega = v3_madd(b->w_h, s->a0h, v3_scale(R(2) / b->dq.w, quat_vec(b->dq)));
+    before += 0.5 * d->mass * d3_dot(d->v, d->v) + 0.5 * d3_dot(omega_of(d), d->L);
+    after += 0.5 * d->mass * (double)v3_norm2(v) + 0.5 * (double)v3_dot(omega, sym3_mul(b->J, omega));
+    work += d3_dot(d->force, d3_from(b->dp)) + d3_dot(d->torque, d3_from(v3_scale(R(2) / b->dq.w, quat_vec(b->dq))));
+  }
+  return (after - before - work) / (before + after + 1e-300);
+}
+
 static int try_scheme(core *w, scheme kind, double h) {
   const direct_island *island = w->island;
   double ratio = 1.0;
   if (kind == SCHEME_BDF2) {
     double last = w->at[0]->step_h;
-    if (!(last > 0.0) || island->body_count == 0)
-      kind = SCHEME_EULER;
+    if (island->body_count == 0 || !(h <= BDF2_RATIO * last))
+      kind = SCHEME_EULER; /* no step before, or one so short that the history terms would feed energy */
     else
       ratio = h / last;
   }
@@ -351,7 +371,8 @@ static void advance(core *w, scheme kind, double h, int depth) {
   }
   if (!done && kind != SCHEME_BDF2 && w->at[0]->step_h > 0.0) {
     w->result->counts.bdf2 += 1;
-    done = try_scheme(w, SCHEME_BDF2, h);
+    /* two steps back lies the impact or whip that the energy-momentum step failed on: BDF2 may then feed energy */
+    done = try_scheme(w, SCHEME_BDF2, h) && (kind == SCHEME_BDF2 || energy_rise(w) < BDF2_RISE);
   }
   if (!done && kind != SCHEME_EULER) {
     w->result->counts.euler += 1;
