@@ -24,7 +24,7 @@ $(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
 # What a researcher types. OUT picks another folder; ARGS goes to `pabd-bench run` (ARGS='stack --engine pabd --repeat 1').
 OUT ?=
 ARGS ?=
-.PHONY: bench bench-full report setup-report
+.PHONY: bench bench-full ablation report setup-report
 setup-report:
 	@harness/setup/setup.sh report
 
@@ -39,6 +39,10 @@ bench: third-party setup-report ## Run the canonical cases (harness/plans/bench.
 
 bench-full: engines setup-report ## The same on all engines, with all sizes and repeats: hours
 	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(BENCH_RUN)
+
+ablation: third-party setup-report ## Change every ingredient of the solver, one at a time (minutes): results/ablation/report.html
+	@$(MAKE) --no-print-directory phase-engines $(PABD_BENCH)
 	$(BENCH_RUN)
 
 report: setup-report ## Write the report of OUT (default results/bench) again

@@ -49,6 +49,7 @@ void pabd_report_put_claims(pabd_report *report);                      /* report
 void pabd_report_put_matrix(pabd_report *report);                      /* report_summary.c */
 void pabd_report_put_cases(pabd_report *report, pabd_plots *plots);    /* report_cases.c */
 void pabd_report_put_studies(pabd_report *report, pabd_plots *plots);  /* report_studies.c */
+void pabd_report_put_ablation(pabd_report *report, pabd_plots *plots); /* report_ablation.c */
 void pabd_report_put_headline(pabd_report *report, pabd_plots *plots); /* report_studies.c: sweeps shown at the top */
 
 /* Curves of the row's error against a numeric case parameter that takes at least three values; 0 when there is none. */

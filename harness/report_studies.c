@@ -816,6 +816,7 @@ void pabd_report_put_studies(pabd_report *report, pabd_plots *plots) {
   put_hanging(report, plots);
   put_multipliers(report);
   put_ablation(report, plots);
+  pabd_report_put_ablation(report, plots);
   put_piles(report, plots);
   put_memory(report);
   put_determinism(report);
