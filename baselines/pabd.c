@@ -125,6 +125,10 @@ static void stats(void *handle, pabd_engine_stats *out) {
   add_counter(out, "bytes", "B", (double)s.bytes);
   add_counter(out, "bytes_per_body", "B", s.bytes_per_body);
   add_counter(out, "bytes_per_contact", "B", s.bytes_per_contact);
+  if (s.model_bytes > 0.0) {
+    add_counter(out, "model_bytes", "B", s.model_bytes);
+    add_counter(out, "model_operations", "1", s.model_operations);
+  }
   add_counter(out, "islands", "1", s.island_count);
   add_counter(out, "islands_jacobi", "1", s.island_jacobi);
   add_counter(out, "islands_contact_gs", "1", s.island_gs);

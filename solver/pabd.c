@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jacobi_kernels.h"
+#include "perf_model.h"
 #include "state.h"
 
 const char *pabd_precision(void) {
@@ -58,8 +59,32 @@ void pabd_sim_read_iterate(const pabd_sim *sim, double *pose, double *momentum) 
   }
 }
 
+/* Compulsory bytes and operations of the last frame, where the model covers all of it. */
+static void add_model(const pabd_sim *sim, pabd_stats *stats) {
+  const pabd_params *p = &sim->params;
+  if (stats->bodies_jacobi == 0 || stats->bodies_gs > 0 || stats->bodies_direct > 0) return;
+  const pabd_perf_load load = {stats->body_count,
+                               stats->shape_count,
+                               stats->pair_count,
+                               stats->contact_count,
+                               2 * stats->contact_count,
+                               stats->bond_count,
+                               sim->capacity_pair,
+                               p->substeps,
+                               p->sweeps,
+                               p->relax_sweeps,
+                               p->multipliers};
+  const pabd_perf_machine none = {"", 1.0, 1.0, 0.0, 0.0, 0.0};
+  pabd_perf_stage stages[PABD_PERF_STAGES];
+  double total_ms;
+  int32_t count = pabd_perf_predict(&load, &none, stages, &total_ms);
+  for (int32_t k = 0; k < count; ++k)
+    stats->model_bytes += stages[k].bytes, stats->model_operations += stages[k].operations;
+}
+
 void pabd_sim_stats(const pabd_sim *sim, pabd_stats *stats) {
   *stats = sim->stats;
+  add_model(sim, stats);
 }
 
 int32_t pabd_sim_contacts(const pabd_sim *sim, pabd_contact_point *contacts, int32_t capacity) {

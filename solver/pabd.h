@@ -44,7 +44,8 @@ typedef struct pabd_stats {
   double driver_work;                          /* J, cumulative */
   int64_t bytes, bytes_bodies, bytes_contacts; /* memory of the simulation, all allocated at creation */
   double bytes_per_body, bytes_per_contact;
-  int32_t diverged_body; /* first body whose state is not finite, or -1 */
+  double model_bytes, model_operations; /* of the Jacobi stages and collision by perf_model.h; 0 with other steps */
+  int32_t diverged_body;                /* first body whose state is not finite, or -1 */
   int32_t timer_count;
   pabd_timer timers[PABD_TIMER_MAX];
 } pabd_stats;

@@ -10,7 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef PABD_REAL_DOUBLE
+#ifdef PABD_REAL_COUNTED /* a class that counts its operations (C++, tests of the performance model only) */
+typedef counted_real real;
+#define PABD_REAL_NAME "counted"
+#define PABD_EPSILON 1.1920929e-7f
+#elif defined(PABD_REAL_DOUBLE)
 typedef double real;
 #define PABD_REAL_NAME "double"
 #define PABD_EPSILON 2.2204460492503131e-16

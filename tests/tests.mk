@@ -31,7 +31,7 @@ $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/test
 $(TEST_SOLVER_SOURCES:tests/%.c=$(B)/tests/%_double): $(B)/tests/%_double: $(B)/obj/double/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_double)
 	$(TEST_LINK)
 
-$(TEST_DEVICE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_float) $(LIBSTANDIN)
+$(TEST_DEVICE_SOURCES:tests/%.c=$(B)/tests/%): $(B)/tests/%: $(B)/obj/float/tests/%.o $(call objects,common,$(TEST_HELPERS)) $(LIBSUITE) $(LIBPABD_float) $(LIBSTANDIN) $(B)/obj/common/tests/gpu/count_operations.o
 	$(TEST_LINK) -lstdc++
 
 $(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
