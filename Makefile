@@ -57,7 +57,7 @@ CFLAGS_ALL := -std=c11 $(COMMON_FLAGS) $(CFLAGS)
 CXXFLAGS_ALL := -std=c++17 $(COMMON_FLAGS) $(CXXFLAGS)
 LDFLAGS_ALL := $(OPT_FLAGS) -fopenmp $(EXTRA_FLAGS) $(LDFLAGS)
 # The system's libraries of harness, cases and tests. Engines get -lm only.
-SUITE_LIBS := -lcjson -ldl -lpthread -lm
+SUITE_LIBS := -lcjson -lgsl -lgslcblas -ldl -lpthread -lm
 
 # A changed flag, compiler or processor rebuilds what depends on it: all objects depend on this file's contents.
 NATIVE := $(shell $(CC) -march=native -E -v -x c /dev/null 2>&1 | grep -m1 'cc1' | md5sum | cut -c1-12)

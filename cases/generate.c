@@ -254,11 +254,13 @@ static pabd_status generate_string(reader *r, const cJSON *object, const char *c
   return PABD_OK;
 }
 
-/* Box (i, j, k) at (center.x + (i - (nx-1)/2) pitch.x, center.y + (j - (ny-1)/2) pitch.y, center.z + k pitch.z). */
+/* Box, or with "radius" ball, (i, j, k) (moved by a random +-jitter in x and y, 0..jitter in z, drawn in this order) at
+ * (center.x + (i - (nx-1)/2) pitch.x, center.y + (j - (ny-1)/2) pitch.y, center.z + k pitch.z). */
 static pabd_status generate_grid(reader *r, const cJSON *object, const char *const *materials, pabd_scene *scene) {
-  static const char *const keys[] = {"kind",  "counts",   "size",   "mass", "pitch", "center",
-                                     "group", "material", "prefix", "when", NULL};
-  double counts[3];
+  static const char *const keys[] = {"kind",     "counts", "size",   "mass",   "pitch", "center", "group",
+                                     "material", "prefix", "radius", "jitter", "seed",  "when",   NULL};
+  double counts[3], radius = 0.0, jitter = 0.0;
+  int32_t seed = 0;
   pabd_dvec3 pitch, center = {0, 0, 0};
   family f;
   PABD_TRY(read_keys(r, object, keys));
@@ -271,12 +273,26 @@ static pabd_status generate_grid(reader *r, const cJSON *object, const char *con
   PABD_TRY(read_family(r, object, materials, "box", (pabd_dvec3){1, 1, 1}, &f));
   PABD_TRY(read_vec3(r, object, "pitch", range_length, &pitch));
   PABD_TRY(read_vec3_or(r, object, "center", range_position, &center));
+  PABD_TRY(read_real_or(r, object, "radius", range_length, &radius));
+  PABD_TRY(read_real_or(r, object, "jitter", range_not_negative, &jitter));
+  PABD_TRY(read_int_or(r, object, "seed", 0, INT32_MAX, &seed));
+  if (radius > 0) {
+    pabd_shape sphere = pabd_shape_default(PABD_SPHERE);
+    sphere.radius = radius, sphere.material = f.shape.material;
+    f.shape = sphere;
+  }
+  uint64_t state = (uint64_t)(uint32_t)seed;
   int32_t number = 0;
   for (int32_t k = 0; k < (int32_t)counts[2]; ++k) {
     for (int32_t j = 0; j < (int32_t)counts[1]; ++j) {
       for (int32_t i = 0; i < (int32_t)counts[0]; ++i) {
         f.body.pose.p = (pabd_dvec3){center.x + (i - 0.5 * (counts[0] - 1)) * pitch.x,
                                      center.y + (j - 0.5 * (counts[1] - 1)) * pitch.y, center.z + k * pitch.z};
+        if (jitter > 0) {
+          f.body.pose.p.x += uniform(&state, -jitter, jitter);
+          f.body.pose.p.y += uniform(&state, -jitter, jitter);
+          f.body.pose.p.z += uniform(&state, 0.0, jitter);
+        }
         PABD_TRY(add_member(r, scene, &f, number++));
       }
     }
@@ -379,8 +395,47 @@ static pabd_status generate_ring(reader *r, const cJSON *object, const char *con
   return PABD_OK;
 }
 
+/* IFToMM's N-four-bar mechanism: rods of 1 m (slender: inertia m L^2/12) in the x-z plane, count + 1 of them upright on
+ * ground hinges at x = 0..count, count level ones between their tops; the top moves with 1 m/s along x. */
+static pabd_status generate_four_bar(reader *r, const cJSON *object, const char *const *materials, pabd_scene *scene) {
+  static const char *const keys[] = {"kind", "count", "size", "mass", "group", "material", "when", NULL};
+  int32_t count;
+  family f;
+  PABD_TRY(read_keys(r, object, keys));
+  PABD_TRY(read_int(r, object, "count", 1, 100000, &count));
+  PABD_TRY(check_count(r, scene, 2.0 * count + 1));
+  PABD_TRY(read_family(r, object, materials, "rod", (pabd_dvec3){1, 0.05, 0.05}, &f));
+  double length = 2.0 * f.shape.half.x;
+  double across = f.body.mass * length * length / 12.0;
+  f.body.inertia = (pabd_dvec3){0.1 * across, across, across};
+  int32_t first = scene->body_count;
+  for (int32_t k = 0; k < 2 * count + 1; ++k) { /* the upright ones first */
+    int upright = k <= count;
+    snprintf(f.body.name, sizeof f.body.name, "%s%d", upright ? "post" : "bar", (int)(upright ? k : k - count - 1));
+    f.body.pose.p =
+        upright ? (pabd_dvec3){k * length, 0, 0.5 * length} : (pabd_dvec3){(k - count - 0.5) * length, 0, length};
+    f.body.pose.q = upright ? pabd_dquat_from_rotation_vector((pabd_dvec3){0, -0.5 * PI, 0}) : (pabd_dquat){1, 0, 0, 0};
+    f.body.linear = (pabd_dvec3){upright ? 0.5 : 1.0, 0, 0};
+    f.body.angular = (pabd_dvec3){0, upright ? 1.0 / length : 0.0, 0};
+    f.shape.body = pabd_scene_add_body(scene, &f.body);
+    if (f.shape.body < 0 || pabd_scene_add_shape(scene, &f.shape) < 0) return fail_memory(r);
+  }
+  pabd_dquat axes = pabd_dquat_from_rotation_vector((pabd_dvec3){-0.5 * PI, 0, 0}); /* z to y */
+  for (int32_t k = 0; k < 3 * count + 1; ++k) {
+    pabd_joint joint = pabd_joint_default(PABD_HINGE);
+    snprintf(joint.name, sizeof joint.name, "joint%d", (int)k);
+    int32_t bar = k <= count ? 0 : (k - count - 1) / 2, right = k <= count ? 0 : (k - count - 1) % 2;
+    double x = k <= count ? k : bar + right;
+    joint.body_a = k <= count ? PABD_WORLD : first + bar + right;
+    joint.body_b = first + (k <= count ? k : count + 1 + bar);
+    pabd_joint_place(scene, &joint, (pabd_dpose){{x * length, 0, k <= count ? 0 : length}, axes});
+    if (pabd_scene_add_joint(scene, &joint) < 0) return fail_memory(r);
+  }
+  return PABD_OK;
+}
+
 pabd_status generate(reader *r, const cJSON *object, const char *const *materials, pabd_scene *scene) {
-  static const char *const kinds[] = {"stack", "chain", "string", "grid", "wall", "pyramid", "ring", NULL};
+  static const char *const kinds[] = {"stack", "chain", "string", "grid", "wall", "pyramid", "ring", "four-bar", NULL};
   int kind;
   if (!cJSON_IsObject(object)) return read_fail(r, "must be an object {...} with a \"kind\"");
   PABD_TRY(read_name(r, object, "kind", kinds, &kind));
@@ -397,7 +452,9 @@ pabd_status generate(reader *r, const cJSON *object, const char *const *material
       return generate_wall(r, object, materials, scene);
     case 5:
       return generate_pyramid(r, object, materials, scene);
-    default:
+    case 6:
       return generate_ring(r, object, materials, scene);
+    default:
+      return generate_four_bar(r, object, materials, scene);
   }
 }

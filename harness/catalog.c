@@ -46,12 +46,28 @@ static pabd_status add_preset_names(pabd_catalog *catalog, pabd_error *error) {
   return status;
 }
 
+/* The cases of cases/validation stand beside the others, by name alone. */
+static pabd_status add_validation_cases(pabd_catalog *catalog, pabd_error *error) {
+  char folder[PABD_PATH_SIZE], **names;
+  int32_t count;
+  pabd_path_format(folder, "%s/cases/validation", catalog->places.root);
+  PABD_TRY(pabd_list_folder(folder, ".json", &names, &count, error));
+  pabd_status status = PABD_OK;
+  for (int32_t k = 0; k < count && status == PABD_OK; ++k)
+    status = add_name(&catalog->case_ids, &catalog->case_count, names[k], error);
+  pabd_free_names(names, count);
+  if (status == PABD_OK && catalog->case_count > 1)
+    qsort(catalog->case_ids, (size_t)catalog->case_count, sizeof *catalog->case_ids, compare_names);
+  return status;
+}
+
 pabd_status pabd_catalog_open(const char *root, const char *engines, pabd_catalog *out, pabd_error *error) {
   char folder[PABD_PATH_SIZE];
   memset(out, 0, sizeof *out);
   PABD_TRY(pabd_places_find(root, engines, &out->places, error));
   pabd_path_format(folder, "%s/cases", out->places.root);
   pabd_status status = pabd_list_folder(folder, ".json", &out->case_ids, &out->case_count, error);
+  if (status == PABD_OK) status = add_validation_cases(out, error);
   if (status == PABD_OK)
     status = pabd_engine_stems(out->places.engines, &out->engine_names, &out->engine_name_count, error);
   if (status == PABD_OK) status = add_preset_names(out, error);
@@ -112,6 +128,10 @@ void pabd_catalog_case_path(const pabd_catalog *catalog, const char *id, char pa
     pabd_path_format(path, "%s", id);
   else
     pabd_path_format(path, "%s/cases/%s.json", catalog->places.root, id);
+  if (pabd_is_file(path)) return;
+  char other[PABD_PATH_SIZE];
+  pabd_path_format(other, "%s/cases/validation/%s.json", catalog->places.root, id);
+  if (pabd_is_file(other)) pabd_path_format(path, "%s", other);
 }
 
 static int is_library_path(const char *name) {

@@ -24,7 +24,7 @@ $(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
 # What a researcher types. OUT picks another folder; ARGS goes to `pabd-bench run` (ARGS='stack --engine pabd --repeat 1').
 OUT ?=
 ARGS ?=
-.PHONY: bench bench-full ablation report setup-report
+.PHONY: bench bench-full ablation validate validate-full report setup-report
 setup-report:
 	@harness/setup/setup.sh report
 
@@ -48,3 +48,11 @@ ablation: third-party setup-report ## Change every ingredient of the solver, one
 report: setup-report ## Write the report of OUT (default results/bench) again
 	@$(MAKE) --no-print-directory $(PABD_BENCH)
 	$(Q)$(PABD_BENCH) report $(or $(OUT),results/bench)
+
+validate: engines setup-report ## Closed forms and published references against every engine, a subset (minutes): results/validate
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(Q)$(PABD_BENCH) validate --out $(or $(OUT),results/validate) $(ARGS)
+
+validate-full: engines setup-report ## The same with all steps and durations: hours
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(Q)$(PABD_BENCH) validate --subset full --out $(or $(OUT),results/validate-full) $(ARGS)

@@ -67,6 +67,8 @@ static const char style_sheet[] =
     ".scenes figure{border:1px solid #e3e1da;padding:4px}"
     "figcaption{padding:2px 4px;overflow-wrap:anywhere}details{margin:8px "
     "0}summary{cursor:pointer;font-weight:600;font-size:14px}"
+    ".light-green{background:#e3f2e6}.light-amber{background:#fff3cf}.light-red{background:#fbe3da}.light-na{color:#"
+    "777}"
     ".missing{color:#555;font-style:italic}.notes{font-size:12.5px;color:#333;padding-left:28px}"
     ".legend{font-size:13.5px;margin:8px 0}.legend span.item{display:inline-block;margin:0 16px 2px "
     "0;white-space:nowrap}"
@@ -87,6 +89,13 @@ static const char style_sheet[] =
 
 /* ---- head ---- */
 
+void pabd_report_put_top(pabd_report *report, const char *title) {
+  PUT("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>%s</title>\n"
+      "<style>%s</style></head><body>\n",
+      ESC(title), style_sheet);
+}
+
 static int is_first_value(const char **seen, int *count, int capacity, const char *text) {
   for (int k = 0; k < *count; ++k)
     if (strcmp(seen[k], text) == 0) return 0;
@@ -97,10 +106,7 @@ static int is_first_value(const char **seen, int *count, int capacity, const cha
 static void put_head(pabd_report *report) {
   const char *name = strrchr(report->dir, '/');
   name = name && name[1] ? name + 1 : report->dir;
-  PUT("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>Rigid-body benchmark: %s</title>\n"
-      "<style>%s</style></head><body>\n",
-      ESC(name), style_sheet);
+  pabd_report_put_top(report, pabd_text_format(&report->html, "Rigid-body benchmark: %s", name));
   PUT("<h1>Rigid multibody dynamics: %s</h1>\n", ESC(name));
 
   /* What ran, where, when. */
@@ -328,11 +334,21 @@ static pabd_status fill_in(pabd_report *report, const pabd_plots *plots, pabd_te
   return out->failed ? PABD_ERR_MEMORY : PABD_OK;
 }
 
+pabd_status pabd_report_finish(pabd_report *report, pabd_plots *plots, const char *path, pabd_error *error) {
+  pabd_text page = {0};
+  pabd_status status = pabd_plots_draw(report, plots, error);
+  if (status == PABD_OK && (report->html.failed || fill_in(report, plots, &page) != PABD_OK))
+    status = pabd_fail(error, PABD_ERR_MEMORY, "%s: no memory for the report", report->dir);
+  if (status == PABD_OK) status = pabd_file_write_whole(path, page.data, page.size, error);
+  if (status == PABD_OK && plots->trouble) fprintf(stderr, "report: %s\n", plots->trouble);
+  pabd_text_free(&page);
+  return status;
+}
+
 pabd_status pabd_report_write(const char *dir, const char *command_line, pabd_error *error) {
   pabd_report report_data = {.dir = dir, .command_line = command_line};
   pabd_report *report = &report_data;
   pabd_plots plots = {0};
-  pabd_text page = {0};
   pabd_status status = pabd_report_read(report, error);
   if (status == PABD_OK) {
     put_head(report);
@@ -342,17 +358,10 @@ pabd_status pabd_report_write(const char *dir, const char *command_line, pabd_er
     pabd_report_put_cases(report, &plots);
     pabd_report_put_studies(report, &plots);
     put_foot(report);
-    status = pabd_plots_draw(report, &plots, error);
-  }
-  if (status == PABD_OK && (report->html.failed || fill_in(report, &plots, &page) != PABD_OK))
-    status = pabd_fail(error, PABD_ERR_MEMORY, "%s: no memory for the report", dir);
-  if (status == PABD_OK) {
     char path[PABD_PATH_SIZE];
     pabd_path_format(path, "%s/report.html", dir);
-    status = pabd_file_write_whole(path, page.data, page.size, error);
+    status = pabd_report_finish(report, &plots, path, error);
   }
-  if (status == PABD_OK && plots.trouble) fprintf(stderr, "report: %s\n", plots.trouble);
-  pabd_text_free(&page);
   pabd_plots_free(&plots);
   pabd_report_free(report);
   return status;

@@ -42,6 +42,10 @@ const char *pabd_report_override(pabd_report *report, const char *overrides, con
 void pabd_put_mark(pabd_report *report, const pabd_report_variant *variant);
 /* A figure whose picture is put in once it is drawn. */
 void pabd_put_plot(pabd_report *report, const pabd_plot *plot, const char *caption);
+/* The beginning of a page: head with title and style. */
+void pabd_report_put_top(pabd_report *report, const char *title);
+/* Draws the plots, puts them into the page and writes it. */
+pabd_status pabd_report_finish(pabd_report *report, pabd_plots *plots, const char *path, pabd_error *error);
 /* What is missing and which command makes it. */
 void pabd_put_missing(pabd_report *report, const char *what, const char *command);
 

@@ -26,6 +26,7 @@ for group in "$@"; do
       program $first_cxx; need g++ "a C++ compiler (for Bullet)"
       header c stdio.h; need libc6-dev "the C library's headers"
       header c cjson/cJSON.h; need libcjson-dev "cJSON"
+      header c gsl/gsl_sf_elljac.h; need libgsl-dev "GSL (elliptic functions of the validation suite)"
       ;;
     report)
       program gnuplot; need gnuplot-nox "gnuplot"
