@@ -351,7 +351,7 @@ static void advance(core *w, scheme kind, double h, int depth) {
   if (island->contact_count > 0) { /* an unconverged iterate is taken; its contact multipliers are not */
     int solved = try_scheme(w, SCHEME_EULER, h);
     if (!solved) {
-      if (island->joint_count > 0 && depth < 2) {
+      if (depth < 2) {
         w->result->counts.halvings += 1;
         advance(w, kind, 0.5 * h, depth + 1);
         advance(w, kind, 0.5 * h, depth + 1);
