@@ -576,6 +576,32 @@ static void store_island(pabd_sim *sim, direct *d, const direct_island *island, 
   sim->driver_work += island->driver_work;
 }
 
+static double length(dvec3 a) {
+  return sqrt(a.x * a.x + a.y * a.y + a.z * a.z);
+}
+
+/* Did an unconverged step throw a body? Faster than any contact or load explains: three times the island's highest
+ * speed before it, with what the loads add in a frame, and 1 m/s more. A NaN is wild too. */
+static int is_wild(const pabd_view *v, const direct *d, const direct_island *island) {
+  double fastest = 0.0, after = 0.0;
+  for (int32_t i = 0; i < island->body_count; ++i) {
+    const direct_body *b = &d->bodies[island->body[i]];
+    dvec3 before = wide3(v->vel[island->body[i]]);
+    double load = (double)v->h_frame / b->mass * length(b->force);
+    fastest = fmax(fastest, length(before) + load);
+    double speed = length(b->v);
+    if (!(speed <= after)) after = speed;
+  }
+  return !(after <= 3.0 * fastest + 1.0);
+}
+
+/* The Jacobi step takes the island's frame, from the state in the view. */
+static void hand_over(pabd_sim *sim, int32_t k) {
+  pabd_range range = {sim->island_body_first[k],    sim->island_body_count[k], sim->island_contact_first[k],
+                      sim->island_contact_count[k], sim->island_bond_first[k], sim->island_bond_count[k]};
+  pabd_step_jacobi(sim, &range);
+}
+
 static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int64_t *cursor, int *cache_valid) {
   const pabd_params *params = &sim->params;
   int32_t contact_first = sim->island_contact_first[k], contact_count = sim->island_contact_count[k];
@@ -594,10 +620,8 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
     }
   }
   if (!fits) {
-    pabd_range range = {sim->island_body_first[k], sim->island_body_count[k], contact_first, contact_count,
-                        sim->island_bond_first[k], sim->island_bond_count[k]};
     sim->stats.overflow_fill += 1;
-    pabd_step_jacobi(sim, &range);
+    hand_over(sim, k);
     return;
   }
   island.h_frame = (double)sim->view.h_frame, island.time = sim->time;
@@ -617,6 +641,11 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
   else
     direct_core_step_float(d->core_real, &d->capacity, &island, d->bodies, d->joints);
 #endif
+  if (island.counts.exhausted > 0 && is_wild(&sim->view, d, &island)) {
+    sim->stats.ladder_exhausted += island.counts.exhausted;
+    hand_over(sim, k);
+    return;
+  }
   store_island(sim, d, &island, contact_first);
 }
 
