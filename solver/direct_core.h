@@ -39,6 +39,7 @@ typedef struct body_work {
   real mass, mt;   /* kg; a0 b0 m/h^2 */
   sym3 J;          /* kg m^2: inertia at the start pose */
   vec3 v_h, w_h;   /* m/s, rad/s: history terms */
+  dvec3 v_history; /* m/s: v_h before rounding */
   vec3 kp, kphi;   /* N, N m: constant parts of the equations */
   vec3 dp;         /* m: iterate */
   quat dq;         /* 1: iterate, R R_n^T */
@@ -137,7 +138,10 @@ static void body_begin(const step_work *s, body_work *b, const direct_body *d) {
   double h = s->h, m = d->mass;
   quat q = quat_from(d->q);
   b->mass = (real)m;
+  /* Coefficients rounded one by one (2/h, 2m/h^2) would multiply the velocity by 1 + 1e-8 in every step, always to the
+   * same side. So the equations use the rounded ones throughout: v' = m_h/b0 to the last digit for a free body. */
   b->mt = (real)(s->a0 * s->b0 * m / (h * h));
+  double rate = (double)s->b0h, own = (double)b->mt / ((double)s->a0h * rate);
   b->J = sym3_rotate_diagonal(q, v3_from(d->inertia));
   /* the world angular velocity that belongs to L */
   dvec3 Lb = dq_unrotate(d->q, d->L);
@@ -154,9 +158,10 @@ static void body_begin(const step_work *s, body_work *b, const direct_body *d) {
     L_h = d3_sub(d3_scale(1.0 + ratio, d->L), d3_scale(s->r, d->L_prev));
   }
   b->v_h = v3_from(v_h), b->w_h = v3_from(w_h);
-  dvec3 kp = d3_sub(d3_scale(m / h, d3_sub(d3_scale(s->b0, v_h), m_h)), d->force);
+  b->v_history = v_h;
+  dvec3 kp = d3_sub(d3_scale(own * rate, d3_sub(v_h, d3_scale(1.0 / s->b0, m_h))), d->force);
   b->kp = v3_from(kp);
-  b->kphi = v3_from(d3_sub(d3_scale(-1.0 / h, L_h), d->torque));
+  b->kphi = v3_from(d3_sub(d3_scale(-rate / s->b0, L_h), d->torque));
   /* first iterate: constant acceleration as over the last step, where there is one */
   dvec3 dp = d3_scale(h, d->v), dphi = d3_scale(h, w);
   if (d->step_h > 0.0) {
@@ -264,12 +269,12 @@ static void commit(core *w, int converged) {
     body_work *b = &w->body[i];
     direct_body *d = w->at[i];
     vec3 theta = v3_scale(R(2) / b->dq.w, quat_vec(b->dq));
-    vec3 v = v3_madd(b->v_h, s->a0h, b->dp);
     vec3 omega = v3_madd(b->w_h, s->a0h, theta);
     vec3 L = quat_rotate(b->dq, sym3_mul(b->J, omega));
     d->v_prev = d->v, d->L_prev = d->L;
-    d->v = d3_from(v), d->L = d3_from(L);
     d->step = d3_from(b->dp);
+    d->v = d3_add(b->v_history, d3_scale((double)s->a0h, d->step));
+    d->L = d3_from(L);
     d->turn = dq_unrotate(d->q, d3_from(theta));
     d->step_h = s->h;
     d->p = d3_add(d->p, d->step);

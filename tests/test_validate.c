@@ -127,9 +127,10 @@ TEST(ci_subset_on_our_solver) {
     double most;
   } bounds[] = {{"v01-free-fall", "pabd-double:auto", 1e-12}, {"v02-spring-map", "pabd-double:auto", 1e-12},
                 {"v02-spring", "pabd-double:auto", 1e-4},     {"v03-free-body", "pabd-double:auto", 1e-3},
-                {"v08-pendulum", "pabd-double:auto", 2e-3},   {"v15-hanging", "pabd-double:auto", 1e-9},
-                {"v17-multiplier", "pabd:jacobi", 1e-5},      {"v25-incline", "pabd-double:auto", 1e-2},
-                {"v40-pair", "pabd-double:auto", 1e-8},       {"v41-free-chain", "pabd-double:auto", 1e-9}};
+                {"v08-pendulum", "pabd-double:auto", 5e-3},   {"v15-hanging", "pabd-double:auto", 1e-9},
+                {"v08-pendulum", "pabd:auto", 1e-2},          {"v17-multiplier", "pabd:jacobi", 1e-5},
+                {"v25-incline", "pabd-double:auto", 1e-2},    {"v40-pair", "pabd-double:auto", 1e-8},
+                {"v41-free-chain", "pabd-double:auto", 1e-9}};
   for (size_t k = 0; k < sizeof bounds / sizeof bounds[0]; ++k) {
     double error = NAN;
     const char *light = light_in(top, bounds[k].row, bounds[k].engine, &error);
