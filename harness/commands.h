@@ -13,6 +13,7 @@ extern const pabd_command pabd_command_export;      /* tools.c */
 extern const pabd_command pabd_command_check;       /* tools.c */
 extern const pabd_command pabd_command_report;      /* tools.c */
 extern const pabd_command pabd_command_validate;    /* validate.c */
+extern const pabd_command pabd_command_compare;     /* compare.c */
 
 /* Where things are; the same two options in every command that looks for them. */
 #define PABD_PLACE_OPTIONS                                                                                 \
