@@ -21,12 +21,13 @@ PABD_FN int32_t find_old(const pabd_view *v, uint64_t key) {
   return low;
 }
 
-/* Multiplier and stiffness of the same feature one frame ago; a feature that changed its name falls back to nothing. */
-PABD_FN void warm_start(const pabd_view *v, int32_t c, uint64_t key, uint32_t feature, vec3 n, vec3 t1) {
+/* Multiplier and stiffness of the same feature one frame ago; a feature that changed its name falls back to nothing.
+ * `first`: find_old of the key. */
+PABD_FN void warm_start(const pabd_view *v, int32_t c, uint64_t key, int32_t first, uint32_t feature, vec3 n, vec3 t1) {
   int32_t stride = v->stride_contact;
   vec3 lambda = v3(R(0), R(0), R(0)), slip = lambda;
   real kappa = R(0), scale = v->warm_scale;
-  for (int32_t k = find_old(v, key); k < v->old_count; ++k) {
+  for (int32_t k = first; k < v->old_count; ++k) {
     int32_t o = v->old_order[k];
     if (v->old_key[o] != key) break;
     if (v->old_feature[o] != feature) continue;
@@ -74,6 +75,7 @@ PABD_FN void contact_fill_at(int32_t p, const pabd_view *v) {
   int32_t sa = (int32_t)(key >> 32), sb = (int32_t)(key & 0xffffffffu), a = v->shape_body[sa], b = v->shape_body[sb];
   int32_t material = v->shape_material[sa] * v->material_count + v->shape_material[sb];
   vec3 n = v->manifold_normal[p], t1 = v3_tangent(n);
+  int32_t first = find_old(v, key);
   for (int32_t k = 0; k < v->manifold_count[p]; ++k) {
     int32_t c = v->pair_first[p] + k;
     if (c >= v->stride_contact) break; /* the capacity */
@@ -83,7 +85,7 @@ PABD_FN void contact_fill_at(int32_t p, const pabd_view *v) {
     v->contact_feature[c] = v->manifold_feature[4 * p + k];
     v->contact_mu[c] = v->friction[material];
     v->contact_restitution[c] = v->restitution[material];
-    warm_start(v, c, key, v->contact_feature[c], n, t1);
+    warm_start(v, c, key, first, v->contact_feature[c], n, t1);
   }
 }
 

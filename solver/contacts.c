@@ -48,7 +48,7 @@ void pabd_contacts_fill(pabd_sim *sim) {
       v->contact_feature[c] = f->feature;
       v->contact_mu[c] = (real)f->friction;
       v->contact_restitution[c] = (real)f->restitution;
-      warm_start(v, c, v->contact_key[c], f->feature, n, v3_tangent(n));
+      warm_start(v, c, v->contact_key[c], find_old(v, v->contact_key[c]), f->feature, n, v3_tangent(n));
     }
   } else {
 #pragma omp parallel for schedule(static) num_threads(sim->params.threads) if (sim->params.threads > 1)
