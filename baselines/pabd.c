@@ -41,7 +41,7 @@ static pabd_status probe(pabd_engine_info *info, pabd_error *error) {
                        PABD_CAN_SPRING | PABD_CAN_UNIVERSAL | PABD_CAN_LIMITS | PABD_CAN_MOTORS | PABD_CAN_KINEMATIC |
                        PABD_CAN_LOADS | PABD_CAN_FRICTION_CONE | PABD_CAN_PAIR_MATERIALS | PABD_CAN_REPORT_CONTACTS |
                        PABD_CAN_SET_CONTACTS | PABD_CAN_THREADS | PABD_CAN_DETERMINISM | PABD_CAN_TRACE |
-                       PABD_CAN_WORLDS;
+                       PABD_CAN_WORLDS | PABD_CAN_RESTITUTION;
   return PABD_OK;
 }
 

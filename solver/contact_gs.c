@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "lanes.h"
+#include "restitution.h"
 #include "state.h"
 
 enum {
@@ -41,7 +42,7 @@ enum {
   P_FLAT = 10,     /* size of a block of a flat group */
   P_OFFSET_A = 10, /* m: round shapes, contact point = core - offset_a n */
   P_OFFSET_B = 11, /* m: core + offset_b n */
-  P_APPROACH = 12, /* m/s: normal velocity at the start of the substep (restitution) */
+  P_REBOUND = 12,  /* m/s: restitution times impact speed, owed at the end of the substep; 0: none */
   P_ROUND = 13
 };
 
@@ -108,6 +109,8 @@ typedef struct gs_state {
   int32_t joint_count;
   gs_softness soft[2], soft_joint;
   real anchor_rate;      /* 1/s */
+  vec3 gravity;          /* m/s^2 */
+  real bounce_threshold; /* m/s */
   real h, pushout_speed; /* s, m/s */
   int32_t point_count;
 } gs_state;
@@ -759,7 +762,14 @@ LANES_FN void relax_lanes(const gs_state *g, gs_group *group, int is_round, int 
   store_body(g, group->b, &b, first, end);
 }
 
-/* Normal velocity at the start of a substep, before forces act: what restitution answers to. */
+LANES_FN lanes deceleration_lanes(const gs_state *g, lanes3 n, const lanes_body *a, const lanes_body *b) {
+  lanes all;
+  for (int32_t l = 0; l < LANES; ++l)
+    all[l] = bounce_deceleration(g->gravity, v3(n.x[l], n.y[l], n.z[l]), a->inv_mass[l], b->inv_mass[l]);
+  return all;
+}
+
+/* Rebound speed that each contact will owe: from its normal velocity at the start of a substep, before forces act. */
 LANES_FN void approach_lanes(const gs_state *g, gs_group *group, int first, int end) {
   (void)first, (void)end;
   lanes *vectors = g->pool + group->at;
@@ -769,17 +779,24 @@ LANES_FN void approach_lanes(const gs_state *g, gs_group *group, int first, int 
     lanes *p = vectors + G_HEADER + k * P_ROUND;
     lanes3 ra, rb;
     contact_arms(p, n, 1, &ra, &rb);
-    p[P_APPROACH] = l3_dot(n, l3_sub(a.v, b.v)) + (l3_dot(l3_cross(ra, n), a.w) - l3_dot(l3_cross(rb, n), b.w));
+    lanes speed = l3_dot(n, l3_sub(a.v, b.v)) + (l3_dot(l3_cross(ra, n), a.w) - l3_dot(l3_cross(rb, n), b.w));
+    lanes deceleration = deceleration_lanes(g, n, &a, &b);
+    for (int32_t l = 0; l < LANES; ++l) {
+      real e = vectors[G_RESTITUTION][l], rebound = R(0);
+      if (e > R(0) && speed[l] < -g->bounce_threshold)
+        rebound = e * bounce_impact(speed[l], p[P_GAP][l], deceleration[l], g->h);
+      p[P_REBOUND][l] = rebound;
+    }
   }
 }
 
-/* Restitution: a contact that carried an impulse and came in faster than two substeps of fall leaves at -e times that
- * speed. The impulse of the bounce is not noted: it must not be carried to the next substep. */
-LANES_FN void restitution_lanes(const gs_state *g, gs_group *group, real threshold, int first, int end) {
+/* Restitution: a contact that carried an impulse and came in faster than the threshold leaves at its rebound speed. The
+ * impulse of the bounce is not noted: it must not be carried to the next substep. */
+LANES_FN void restitution_lanes(const gs_state *g, gs_group *group, int first, int end) {
   lanes *vectors = g->pool + group->at;
   lanes_body a = load_body(g, group->a), b = load_body(g, group->b);
   lanes3 n = get_lanes3(vectors + G_NORMAL);
-  lanes masses = a.inv_mass + b.inv_mass, none = lanes_all(R(0)), e = vectors[G_RESTITUTION];
+  lanes masses = a.inv_mass + b.inv_mass, none = lanes_all(R(0));
   for (int32_t k = 0; k < group->points; ++k) {
     const lanes *p = vectors + G_HEADER + k * P_ROUND;
     lanes3 ra, rb;
@@ -787,11 +804,12 @@ LANES_FN void restitution_lanes(const gs_state *g, gs_group *group, real thresho
     lanes3 qa = l3_cross(ra, n), qb = l3_cross(rb, n);
     lanes3 Ja = lanes_sym3_mul(a.inv_inertia, qa), Jb = lanes_sym3_mul(b.inv_inertia, qb);
     lanes K = masses + (l3_dot(qa, Ja) + l3_dot(qb, Jb));
-    lanes speed = l3_dot(n, l3_sub(a.v, b.v)) + (l3_dot(qa, a.w) - l3_dot(qb, b.w)), before = p[P_NORMAL];
-    lanes_mask bounces = (p[P_APPROACH] < -threshold) & (before > none) & (e > none);
-    lanes after = lanes_max(before - (speed + e * p[P_APPROACH]) / K, none);
-    after = lanes_select(bounces, after, before);
-    apply(&a, &b, after - before, n, Ja, Jb);
+    lanes speed = l3_dot(n, l3_sub(a.v, b.v)) + (l3_dot(qa, a.w) - l3_dot(qb, b.w));
+    lanes_mask bounces = (p[P_NORMAL] > none) & (p[P_REBOUND] > none);
+    lanes deceleration = deceleration_lanes(g, n, &a, &b), leave;
+    for (int32_t l = 0; l < LANES; ++l) leave[l] = bounce_leave(p[P_REBOUND][l], p[P_GAP][l], deceleration[l], g->h);
+    lanes push = lanes_select(bounces, lanes_max((leave - speed) / K, none), none);
+    apply(&a, &b, push, n, Ja, Jb);
   }
   store_body(g, group->a, &a, first, end);
   store_body(g, group->b, &b, first, end);
@@ -863,8 +881,8 @@ static void advance_pass(gs_state *g) { /* for runs without relax passes */
 static void approach_pass(gs_state *g) {
   RUN_GROUPS(g, (void)group, approach_lanes(g, group, first, end))
 }
-static void restitution_pass(gs_state *g, real threshold) {
-  RUN_GROUPS(g, (void)group, restitution_lanes(g, group, threshold, first, end))
+static void restitution_pass(gs_state *g) {
+  RUN_GROUPS(g, (void)group, restitution_lanes(g, group, first, end))
 }
 
 /* -- joints
@@ -1134,7 +1152,7 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
   /* the fill of the rows has decayed the multipliers for the augmented Lagrangian; impulses are carried whole */
   real decay = params->warm_start && params->multipliers ? (real)(params->alpha * params->gamma) : R(0);
   real unscale = decay > R(0) ? R(1) / decay : R(0);
-  real threshold = R(2) * h * v3_norm(v->gravity);
+  g->gravity = v->gravity, g->bounce_threshold = bounce_threshold(v->gravity, h);
 
   /* each stage is done by all threads; `omp for` and `omp single` inside share the work and end with a barrier */
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -1195,7 +1213,7 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
       STAGE_END("gs_relax")
       if (g->has_restitution) {
         turn_substep(g, 1, 0, 0);
-        restitution_pass(g, threshold);
+        restitution_pass(g);
         approach_pass(g);
         turn_substep(g, 0, !is_last, is_last);
       } else {

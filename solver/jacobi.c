@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "restitution.h"
+
 #include "jacobi_kernels.h"
 
 static void launch_bodies(pabd_sim *sim, pabd_kernel k, const pabd_range *r) {
@@ -155,6 +157,7 @@ static void finish_duals(pabd_sim *sim, const pabd_range *range) {
 void pabd_step_jacobi(pabd_sim *sim, const pabd_range *range) {
   for (int32_t substep = 0; substep < sim->params.substeps; ++substep) {
     substep_begin(&sim->view, substep, sim->params.substeps);
+    pabd_restitution_begin(sim, range, sim->view.h);
     launch_bodies(sim, PABD_K_predict, range);
     launch_fixed(sim, PABD_K_predict);
     launch_contacts(sim, PABD_K_contact_begin, range);
@@ -164,6 +167,7 @@ void pabd_step_jacobi(pabd_sim *sim, const pabd_range *range) {
     launch_bodies(sim, PABD_K_update, range);
     relax_substep(sim, range, substep);
     finish_duals(sim, range);
+    pabd_restitution_apply(sim, range, sim->view.h);
   }
   sim->stats.residual = fmax(sim->stats.residual, residual_of(sim, range));
   sim->stats.rigidity_defect = fmax(sim->stats.rigidity_defect, defect_of(sim, range));

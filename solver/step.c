@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "contact_rows.h"
+#include "restitution.h"
 
 static void begin_frame(pabd_sim *sim);
+static void step_direct(pabd_sim *sim, const pabd_range *range);
 static void move_kinematic(pabd_sim *sim);
 static pabd_status check_state(pabd_sim *sim);
 
@@ -21,7 +23,7 @@ pabd_status pabd_sim_step(pabd_sim *sim) {
   pabd_step_free(sim, &sim->range[PABD_CLASS_FREE]);
   if (sim->range[PABD_CLASS_JACOBI].body_count > 0) pabd_step_jacobi(sim, &sim->range[PABD_CLASS_JACOBI]);
   if (sim->range[PABD_CLASS_GS].body_count > 0) pabd_step_contact_gs(sim, &sim->range[PABD_CLASS_GS]);
-  if (sim->range[PABD_CLASS_DIRECT].body_count > 0) pabd_step_direct(sim, &sim->range[PABD_CLASS_DIRECT]);
+  if (sim->range[PABD_CLASS_DIRECT].body_count > 0) step_direct(sim, &sim->range[PABD_CLASS_DIRECT]);
 
   move_kinematic(sim);
   pabd_contacts_save(sim);
@@ -52,6 +54,15 @@ void pabd_clear_stats(pabd_sim *sim) {
   stats->newton_iterations = stats->newton_failures = 0;
   stats->ladder_halvings = stats->ladder_bdf2 = stats->ladder_euler = stats->ladder_exhausted = 0;
   stats->residual = stats->rigidity_defect = stats->bond_error = 0.0;
+}
+
+/* Bounces of direct islands are seen once a frame; h of their flight is that of the steps of islands with contacts. */
+static void step_direct(pabd_sim *sim, const pabd_range *range) {
+  int32_t fast = sim->params.direct_impact_substeps, slow = sim->params.direct_contact_substeps;
+  real h = sim->view.h_frame / (real)(fast > slow ? fast : slow);
+  pabd_restitution_begin(sim, range, h);
+  pabd_step_direct(sim, range);
+  pabd_restitution_apply(sim, range, h);
 }
 
 /* Applied loads, scalars of the frame, cleared statistics. */

@@ -130,3 +130,43 @@ TEST(pyramid_does_not_creep) {
   CHECK_MSG(creep < 1e-4, "%g m in 6 s", creep);
   CHECK_MSG(without > 2 * creep, "%g m without, %g m with", without, creep);
 }
+
+/* A ball falls 1 m on the ground and comes back to e^2 m, and then to e^4 m, on every path. (Flight and contact have
+ * different substeps in some paths: a few mm at the change.) */
+TEST(balls_bounce_on_every_path) {
+  static const char *const paths[] = {"jacobi", "contact-gs", "direct", "auto"};
+  static const double restitutions[] = {0.5, 0.8, 1};
+  for (int path = 0; path < 4; ++path) {
+    for (int k = 0; k < 3; ++k) {
+      double e = restitutions[k];
+      pabd_scene scene;
+      pabd_scene_init(&scene);
+      pabd_scene_set_materials(&scene, 1, 0.5, e);
+      pabd_body ground = pabd_body_default(), body = pabd_body_default();
+      pabd_shape plane = pabd_shape_default(PABD_BOX), ball = pabd_shape_default(PABD_SPHERE);
+      ground.motion = PABD_STATIC, ground.pose.p.z = -1, plane.half = (pabd_dvec3){10, 10, 1};
+      plane.body = pabd_scene_add_body(&scene, &ground);
+      pabd_scene_add_shape(&scene, &plane);
+      ball.radius = 0.2, body.mass = 2, body.inertia = pabd_shape_inertia(&ball, 2), body.pose.p.z = 1.2;
+      ball.body = pabd_scene_add_body(&scene, &body);
+      pabd_scene_add_shape(&scene, &ball);
+      const char *settings[] = {"global_step", paths[path], NULL};
+      pabd_sim *sim = create(&scene, settings);
+      double top[3] = {0, 0, 0};
+      int bounces = 0, falling = 1;
+      for (int f = 0; f < 240 && bounces < 3; ++f) {
+        if (!CHECK(pabd_sim_step(sim) == PABD_OK)) break;
+        double z = (double)sim->view.pos[1].z - 0.2, speed = (double)sim->view.vel[1].z;
+        if (falling && speed > 0) falling = 0, ++bounces;
+        if (!falling && speed < 0) falling = 1;
+        if (bounces > 0 && bounces < 3) top[bounces] = fmax(top[bounces], z);
+      }
+      CHECK_MSG(fabs(top[1] - e * e) < fmax(0.01 * e * e, 0.004), "%s, e = %g: %g m, not %g", paths[path], e, top[1],
+                e * e);
+      CHECK_MSG(fabs(top[2] - e * e * e * e) < 0.025 * e * e * e * e + 0.002, "%s, e = %g: second %g m, not %g",
+                paths[path], e, top[2], e * e * e * e);
+      pabd_sim_destroy(sim);
+      pabd_scene_free(&scene);
+    }
+  }
+}
