@@ -259,6 +259,9 @@ static dquat wide4(quat a) {
   d.w = (double)a.w, d.x = (double)a.x, d.y = (double)a.y, d.z = (double)a.z;
   return d;
 }
+static double length(dvec3 a) {
+  return sqrt(a.x * a.x + a.y * a.y + a.z * a.z);
+}
 static vec3 narrow3(dvec3 a) {
   return v3((real)a.x, (real)a.y, (real)a.z);
 }
@@ -281,6 +284,7 @@ static void load_body(const pabd_sim *sim, direct_body *d, int32_t i) {
   d->inertia = wide3(v->inertia[i]);
   vec3 force = v3_madd(v->load_force[i], v->mass[i], v->gravity);
   d->force = wide3(force), d->torque = wide3(v->load_torque[i]);
+  d->is_foreign = !same;
   if (same) return;
   d->p = wide3(v->pos[i]), d->q = wide4(v->rot[i]);
   double s = 1.0 / sqrt(d->q.w * d->q.w + d->q.x * d->q.x + d->q.y * d->q.y + d->q.z * d->q.z);
@@ -458,7 +462,8 @@ static void make_forest(direct *d, const direct_island *island) {
 }
 
 /* Mass that a contact carries: its far side in the forest; the lighter side where it closes a loop. */
-static void set_supports(direct *d, direct_island *island) {
+static void set_supports(const pabd_view *v, direct *d, direct_island *island) {
+  double gravity = length(wide3(v->gravity));
   for (int32_t k = 0; k < island->contact_count; ++k) {
     direct_contact *c = &d->contacts[k];
     int32_t a = d->pair[c->pair][0], b = d->pair[c->pair][1];
@@ -470,6 +475,13 @@ static void set_supports(direct *d, direct_island *island) {
       c->support = d->subtree[b];
     else
       c->support = d->subtree[a] < d->subtree[b] ? d->subtree[a] : d->subtree[b];
+    /* a force that another solver left may be the spike of an impact over one of its short substeps: as a start for a
+     * whole frame it would throw the bodies apart. Twice the weight is kept. */
+    if ((a >= 0 && d->bodies[island->body[a]].is_foreign) || (b >= 0 && d->bodies[island->body[b]].is_foreign)) {
+      double most = 2.0 * c->support * gravity;
+      if (c->lambda[0] > most)
+        for (int q = 2; q >= 0; --q) c->lambda[q] *= most / c->lambda[0];
+    }
   }
 }
 
@@ -576,10 +588,6 @@ static void store_island(pabd_sim *sim, direct *d, const direct_island *island, 
   sim->driver_work += island->driver_work;
 }
 
-static double length(dvec3 a) {
-  return sqrt(a.x * a.x + a.y * a.y + a.z * a.z);
-}
-
 /* Did an unconverged step throw a body? Faster than any contact or load explains: three times the island's highest
  * speed before it, with what the loads add in a frame, and 1 m/s more. A NaN is wild too. */
 static int is_wild(const pabd_view *v, const direct *d, const direct_island *island) {
@@ -615,7 +623,7 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
     if (!make_tree(d, &island)) {
       gather_links(d, &island);
       make_forest(d, &island);
-      set_supports(d, &island);
+      set_supports(&sim->view, d, &island);
       fits = find_order(d, &island, (*slot)++, cursor, cache_valid);
     }
   }

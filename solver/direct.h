@@ -21,6 +21,7 @@ typedef pabd_dquat dquat;
 typedef struct direct_body {
   int32_t motion;      /* pabd_motion */
   int32_t local;       /* index in the island at work, -1 outside */
+  int32_t is_foreign;  /* 1: another solver, or the caller, moved it since its last step here */
   double mass;         /* kg */
   dvec3 inertia;       /* kg m^2, principal */
   dvec3 force, torque; /* N, N m: gravity and loads of this frame */
