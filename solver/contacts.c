@@ -9,6 +9,11 @@
 #include "contact_rows.h"
 #include "state.h"
 
+/* Even a parallel region of one thread takes half a microsecond, as much as all other work of a tiny scene. */
+static int alone(const pabd_sim *sim, int32_t rows) {
+  return sim->params.threads <= 1 || rows < 64;
+}
+
 /* Gather lists: counting sort of the ends by body, ascending in the contact index within a body. */
 static void gather_lists(pabd_sim *sim) {
   pabd_view *v = &sim->view;
@@ -50,8 +55,10 @@ void pabd_contacts_fill(pabd_sim *sim) {
       v->contact_restitution[c] = (real)f->restitution;
       warm_start(v, c, v->contact_key[c], find_old(v, v->contact_key[c]), f->feature, n, v3_tangent(n));
     }
+  } else if (alone(sim, v->pair_count)) {
+    for (int32_t p = 0; p < v->pair_count; ++p) contact_fill_at(p, v);
   } else {
-#pragma omp parallel for schedule(static) num_threads(sim->params.threads) if (sim->params.threads > 1)
+#pragma omp parallel for schedule(static) num_threads(sim->params.threads)
     for (int32_t p = 0; p < v->pair_count; ++p) contact_fill_at(p, v);
   }
   gather_lists(sim);
@@ -67,8 +74,13 @@ void pabd_contacts_save(pabd_sim *sim) {
           gs_end = gs_first + sim->range[PABD_CLASS_GS].contact_count;
   for (int32_t c = 0; c < v->contact_count; ++c)
     if (c < gs_first || c >= gs_end) v->contact_slip[c] = v->contact_slip[v->stride_contact + c] = R(0);
-#pragma omp parallel for simd schedule(static) num_threads(sim->params.threads) if (sim->params.threads > 1)
-  for (int32_t c = 0; c < v->contact_count; ++c) contact_save_at(c, v);
+  if (alone(sim, v->contact_count)) {
+#pragma omp simd
+    for (int32_t c = 0; c < v->contact_count; ++c) contact_save_at(c, v);
+  } else {
+#pragma omp parallel for simd schedule(static) num_threads(sim->params.threads)
+    for (int32_t c = 0; c < v->contact_count; ++c) contact_save_at(c, v);
+  }
   /* the rows in key order: one merge of the sorted runs (one run when all islands share a class) */
   int32_t sorted = 1;
   for (int32_t c = 1; c < v->old_count; ++c) sorted &= v->old_key[c - 1] <= v->old_key[c];
