@@ -141,6 +141,7 @@ struct pabd_sim {
   float *island_mass_low, *island_mass_high; /* [island_count] kg: lightest and heaviest body */
   int32_t *scratch;                          /* [scratch_count] integers for host passes (union-find, counting sorts) */
   size_t scratch_count;
+  int32_t stage_same;            /* stages of this frame so far that stand as in the last frame's table */
   double stage_end_ms;           /* when the last stage of this frame ended; 0 before the first (timers.c) */
   void *gs;                      /* contact_gs.c's own state */
   void *direct;                  /* direct.c's own state */

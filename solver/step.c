@@ -49,7 +49,7 @@ void pabd_apply_loads(pabd_sim *sim) {
 void pabd_clear_stats(pabd_sim *sim) {
   pabd_stats *stats = &sim->stats;
   stats->timer_count = 0;
-  sim->stage_end_ms = 0.0;
+  sim->stage_same = 0, sim->stage_end_ms = 0.0;
   stats->sweeps = 0, stats->contact_evaluations = 0;
   stats->overflow_pairs = stats->overflow_contacts = stats->overflow_fill = 0;
   stats->newton_iterations = stats->newton_failures = 0;

@@ -22,12 +22,18 @@ void pabd_stage_end(pabd_sim *sim, const char *name, int32_t is_collide, double 
   sim->stage_end_ms = now_ms();
   double ms = sim->stage_end_ms - begin;
   pabd_stats *stats = &sim->stats;
-  /* names are literals: the pointer is the key; the same text under another pointer is looked for only once a frame */
+  /* names are literals: the pointer is the key; the same text under another pointer is looked for only once a frame,
+   * and not at all where the frame goes through the stages of the last one (their names still stand in the table) */
   int32_t at = 0;
   while (at < stats->timer_count && stats->timers[at].name != name) ++at;
   if (at == stats->timer_count) {
-    at = 0;
-    while (at < stats->timer_count && strcmp(stats->timers[at].name, name) != 0) ++at;
+    int as_before = sim->stage_same == at && at < PABD_TIMER_MAX && stats->timers[at].name == name;
+    if (as_before) {
+      sim->stage_same += 1;
+    } else {
+      at = 0;
+      while (at < stats->timer_count && strcmp(stats->timers[at].name, name) != 0) ++at;
+    }
   }
   if (at < stats->timer_count) {
     stats->timers[at].ms += ms;
