@@ -39,6 +39,9 @@ $(B)/tests/engines/%.so: $(B)/obj/common/tests/engines/%.o $(SCENE_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(LDFLAGS_ALL) $(ENGINE_LINK_FLAGS) $(filter %.o,$^) -lm -o $@
 
+# What the engines written here share is tested without an engine around it.
+$(B)/tests/test_engine_collide: $(call objects,common,$(wildcard baselines/common/*.c))
+
 # Objects would otherwise be deleted as intermediate files of the pattern rules.
 .SECONDARY:
 
