@@ -1,5 +1,5 @@
 /* Adapter: our own solver behind the same engine table as the baselines (built twice: pabd.so in float,
- * pabd-double.so).
+ * pabd-double.so), and with PABD_DEVICE on a GPU (pabd-cuda.so).
  *
  * Nothing here knows a case; settings are the solver's parameters (solver/params.def), presets are JSON files that the
  * harness reads. */
@@ -23,6 +23,16 @@ typedef struct world {
   int32_t body_count, joint_count;
 } world;
 
+#define CAPABILITIES                                                                                              \
+  (PABD_CAN_SPHERE | PABD_CAN_CAPSULE | PABD_CAN_BOX | PABD_CAN_PLANE | PABD_CAN_COMPOUND | PABD_CAN_SPHERICAL |  \
+   PABD_CAN_HINGE | PABD_CAN_SLIDER | PABD_CAN_FIXED | PABD_CAN_DISTANCE | PABD_CAN_SPRING | PABD_CAN_KINEMATIC | \
+   PABD_CAN_LOADS | PABD_CAN_FRICTION_CONE | PABD_CAN_PAIR_MATERIALS | PABD_CAN_REPORT_CONTACTS |                 \
+   PABD_CAN_DETERMINISM | PABD_CAN_WORLDS)
+/* What only the CPU's global steps have. */
+#define CPU_CAPABILITIES                                                                               \
+  (PABD_CAN_UNIVERSAL | PABD_CAN_LIMITS | PABD_CAN_MOTORS | PABD_CAN_SET_CONTACTS | PABD_CAN_THREADS | \
+   PABD_CAN_TRACE | PABD_CAN_RESTITUTION)
+
 static pabd_status probe(pabd_engine_info *info, pabd_error *error) {
   (void)error;
   int is_double = strcmp(pabd_precision(), "double") == 0;
@@ -36,13 +46,17 @@ static pabd_status probe(pabd_engine_info *info, pabd_error *error) {
 #else
   info->build = "source";
 #endif
-  info->capabilities = PABD_CAN_SPHERE | PABD_CAN_CAPSULE | PABD_CAN_BOX | PABD_CAN_PLANE | PABD_CAN_COMPOUND |
-                       PABD_CAN_SPHERICAL | PABD_CAN_HINGE | PABD_CAN_SLIDER | PABD_CAN_FIXED | PABD_CAN_DISTANCE |
-                       PABD_CAN_SPRING | PABD_CAN_UNIVERSAL | PABD_CAN_LIMITS | PABD_CAN_MOTORS | PABD_CAN_KINEMATIC |
-                       PABD_CAN_LOADS | PABD_CAN_FRICTION_CONE | PABD_CAN_PAIR_MATERIALS | PABD_CAN_REPORT_CONTACTS |
-                       PABD_CAN_SET_CONTACTS | PABD_CAN_THREADS | PABD_CAN_DETERMINISM | PABD_CAN_TRACE |
-                       PABD_CAN_WORLDS | PABD_CAN_RESTITUTION;
+  info->capabilities = CAPABILITIES | CPU_CAPABILITIES;
+#ifdef PABD_DEVICE
+  static char device[256];
+  info->name = PABD_DEVICE;
+  info->capabilities = CAPABILITIES;
+  pabd_status status = pabd_device_probe(device, (int32_t)sizeof device, error);
+  info->device = device;
+  return status;
+#else
   return PABD_OK;
+#endif
 }
 
 static const pabd_setting_info *settings(int32_t *count) {
@@ -76,6 +90,9 @@ static pabd_status create(const pabd_scene *scene, const pabd_setting *list, int
   for (int32_t i = 0; i < count && status == PABD_OK; ++i)
     status = pabd_params_set(&w->params, list[i].key, list[i].value, error);
   if (status == PABD_OK) status = pabd_sim_create(scene, &w->params, &w->sim, error);
+#ifdef PABD_DEVICE
+  if (status == PABD_OK) status = pabd_device_attach(w->sim, error);
+#endif
   if (status != PABD_OK) {
     destroy(w);
     return status;
@@ -92,6 +109,9 @@ static pabd_status step(void *handle, pabd_error *error) {
     pabd_sim_stats(w->sim, &stats);
     return pabd_fail(error, status, "state of body %d is not finite or beyond all bounds", stats.diverged_body);
   }
+#ifdef PABD_DEVICE
+  if (status != PABD_OK) return pabd_fail(error, status, "%s", pabd_device_error(w->sim));
+#endif
   return status;
 }
 

@@ -37,9 +37,9 @@ static pabd_status add_preset_names(pabd_catalog *catalog, pabd_error *error) {
   for (int32_t k = 0; k < count && status == PABD_OK; ++k)
     status = add_name(&catalog->engine_names, &catalog->engine_name_count, names[k], error);
   pabd_free_names(names, count);
-  static const char *const ours[] = {"pabd", "pabd-double"};
+  static const char *const ours[] = {"pabd", "pabd-double", "pabd-cuda"};
   pabd_path_format(folder, "%s/solver", catalog->places.root);
-  for (int k = 0; k < 2 && status == PABD_OK && pabd_is_folder(folder); ++k)
+  for (int k = 0; k < 3 && status == PABD_OK && pabd_is_folder(folder); ++k)
     status = add_name(&catalog->engine_names, &catalog->engine_name_count, ours[k], error);
   if (status == PABD_OK && catalog->engine_name_count > 1)
     qsort(catalog->engine_names, (size_t)catalog->engine_name_count, sizeof *catalog->engine_names, compare_names);

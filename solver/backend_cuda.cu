@@ -6,13 +6,12 @@
  * Host code here is C but for the kernels' table and CUB; the tests build it against solver/standin. */
 #include <cuda_runtime.h>
 
-#include <cub/cub.cuh>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend_cuda.h"
+#include "cuda_primitives.h"
 #include "device_rows.h"
 
 static_assert(sizeof(pabd_view) + sizeof(pabd_device) < 4000, "both are passed to kernels by value");
@@ -300,40 +299,25 @@ static pabd_status reduce(cuda_state *s, int32_t k, int32_t n, pabd_error *error
   return PABD_OK;
 }
 
-/* a + b, at most INT32_MAX, for numbers that are not negative: the order of sums does not matter. */
-struct saturating_sum {
-  __host__ __device__ int32_t operator()(int32_t a, int32_t b) const { return a > INT32_MAX - b ? INT32_MAX : a + b; }
-};
-
 static pabd_status scan(cuda_state *s, const int32_t *in, int32_t *out, int32_t count, pabd_error *error) {
-  size_t bytes = s->temporary_bytes;
   PABD_TRY(timed_begin(s, error));
-  CUDA_TRY("scan", cub::DeviceScan::ExclusiveScan(s->temporary, bytes, in, out, saturating_sum(), (int32_t)0,
-                                                  (int)count, s->stream));
+  CUDA_TRY("scan", pabd_cuda_scan(s->temporary, s->temporary_bytes, in, out, count, s->stream));
   return timed_end(s, ALL_KERNELS + 1, error);
 }
-/* Sorts keys[count] by the bits [low, low + low_bits) and then [high, high + high_bits), by way of scratch[count]. */
+/* By the bits [0, low_bits) and then [high, high + high_bits), by way of scratch[count]. */
 static pabd_status sort(cuda_state *s, uint64_t *keys, uint64_t *scratch, int32_t count, int32_t low_bits, int32_t high,
                         int32_t high_bits, pabd_error *error) {
-  size_t bytes = s->temporary_bytes;
   PABD_TRY(timed_begin(s, error));
-  CUDA_TRY("sort", cub::DeviceRadixSort::SortKeys(s->temporary, bytes, (const uint64_t *)keys, scratch, (int)count, 0,
-                                                  (int)low_bits, s->stream));
-  CUDA_TRY("sort", cub::DeviceRadixSort::SortKeys(s->temporary, bytes, (const uint64_t *)scratch, keys, (int)count,
-                                                  (int)high, (int)(high + high_bits), s->stream));
+  CUDA_TRY("sort", pabd_cuda_sort(s->temporary, s->temporary_bytes, keys, scratch, count, low_bits, high, high_bits,
+                                  s->stream));
   return timed_end(s, ALL_KERNELS, error);
 }
 /* Temporary memory for the longest scan and the longest sort. */
 static pabd_status size_temporary(const pabd_sim *sim, const sizes *z, size_t *bytes, pabd_error *error) {
   int32_t scanned = largest_of(largest_of(z->capacity_shape_plus1, z->capacity_pair_plus1),
                                largest_of(z->capacity_body_plus1, z->capacity_fixed_plus1));
-  int32_t sorted = largest_of(sim->capacity_shape, sim->capacity_pair);
-  size_t scan_bytes = 0, sort_bytes = 0;
-  CUDA_TRY("scan", cub::DeviceScan::ExclusiveScan(NULL, scan_bytes, (const int32_t *)NULL, (int32_t *)NULL,
-                                                  saturating_sum(), (int32_t)0, (int)scanned, (cudaStream_t)0));
-  CUDA_TRY("sort", cub::DeviceRadixSort::SortKeys(NULL, sort_bytes, (const uint64_t *)NULL, (uint64_t *)NULL,
-                                                  (int)sorted, 0, 64, (cudaStream_t)0));
-  *bytes = scan_bytes > sort_bytes ? scan_bytes : sort_bytes;
+  CUDA_TRY("scan and sort",
+           pabd_cuda_temporary_bytes(scanned, largest_of(sim->capacity_shape, sim->capacity_pair), bytes));
   return PABD_OK;
 }
 
@@ -699,8 +683,17 @@ static pabd_status device_step(pabd_sim *sim) {
   return pabd_cuda_read_stats(sim, &s->error);
 }
 
-extern "C" const char *pabd_cuda_last_error(const pabd_sim *sim) {
-  return state_of(sim)->error.text;
+extern "C" const char *pabd_device_error(const pabd_sim *sim) {
+  return sim->device ? state_of(sim)->error.text : "";
+}
+extern "C" pabd_status pabd_device_probe(char *name, int32_t size, pabd_error *error) {
+  pabd_cuda_info info;
+  pabd_status status = pabd_cuda_probe(&info, error);
+  snprintf(name, (size_t)size, "%s", info.name[0] ? info.name : "none");
+  return status;
+}
+extern "C" pabd_status pabd_device_attach(pabd_sim *sim, pabd_error *error) {
+  return pabd_cuda_attach(sim, error);
 }
 
 extern "C" pabd_status pabd_cuda_download(pabd_sim *sim, pabd_error *error) {

@@ -43,8 +43,6 @@ pabd_status pabd_cuda_time_kernels(pabd_sim *sim, float *ms, int32_t *calls, flo
                                    pabd_error *error);
 /* Bandwidth of a copy within the device's memory, bytes read and written a second. */
 pabd_status pabd_cuda_copy_bandwidth(int64_t bytes, double *bytes_per_s, pabd_error *error);
-/* Why the last call that has no error text of its own (pabd_sim_step) failed; "" when it did not. */
-const char *pabd_cuda_last_error(const pabd_sim *sim);
 
 #ifdef __cplusplus
 }

@@ -225,6 +225,9 @@ DEVICE_FN void body_order_row(int32_t k, const pabd_view *s, const pabd_device *
 DEVICE_FN void contact_fill_row(int32_t k, const pabd_view *s, const pabd_device *d) {
   pabd_view v = live_view(s, d);
   contact_fill_at(k, &v);
+  if (s->pair_first[k] < 0) return;
+  for (int32_t c = s->pair_first[k]; c < s->pair_first[k] + s->manifold_count[k] && c < s->stride_contact; ++c)
+    s->contact_slip[c] = s->contact_slip[s->stride_contact + c] = R(0); /* contact-gs only */
 }
 DEVICE_FN void count_ends_row(int32_t k, const pabd_view *s, const pabd_device *d) {
   int32_t a = s->contact_a[k], b = s->contact_b[k];

@@ -16,6 +16,10 @@
 #include "pabd_status.h"
 #include "params.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct pabd_sim pabd_sim;
 
 #define PABD_TIMER_MAX 40
@@ -85,4 +89,16 @@ pabd_status pabd_sim_set_contacts(pabd_sim *sim, const pabd_contact_point *conta
 void pabd_sim_set_trace(pabd_sim *sim, pabd_sweep_fn trace, void *user);
 const char *pabd_precision(void);
 
+/* -- a device, where the library was linked with the back end for one (backend_cuda.cu) --
+ * First device into name[size]; PABD_ERR_UNAVAILABLE with the reason. */
+pabd_status pabd_device_probe(char *name, int32_t size, pabd_error *error);
+/* From here on frames are done on the device. On failure the simulation stays on the CPU: PABD_ERR_UNAVAILABLE,
+ * PABD_ERR_MEMORY, PABD_ERR_UNSUPPORTED (a setting that only the CPU has). */
+pabd_status pabd_device_attach(pabd_sim *sim, pabd_error *error);
+/* Why the last pabd_sim_step failed there; "" when it did not. */
+const char *pabd_device_error(const pabd_sim *sim);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -55,11 +55,31 @@ build/cuda/ptxas.json: $(DEVICE_OBJECTS) solver/ptxas.awk
 	@mv $@.tmp $@
 
 -include $(wildcard build/cuda/*.d)
+
+# The engine pabd-cuda: loads without a GPU and then says why it is not available. The adapter is the one of pabd.so.
+CUDA_RUNTIME = $(firstword $(wildcard $(foreach d,lib64 lib targets/x86_64-linux/lib,$(dir $(NVCC))../$(d)/libcudart_static.a)))
+$(B)/obj/device/baselines/pabd.o: baselines/pabd.c $(FLAG_STAMP) | setup
+	@mkdir -p $(@D)
+	$(call say,CC,$< (cuda))
+	$(Q)$(CC) $(CFLAGS_ALL) $(INCLUDES) $(DEFINES) -DPABD_DEVICE='"pabd-cuda"' -MMD -MP -c $< -o $@
+$(B)/engines/pabd-cuda.so: $(B)/obj/device/baselines/pabd.o $(LIBPABD_float) $(SCENE_OBJECTS) $(DEVICE_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS_ALL) $(ENGINE_LINK_FLAGS) $(filter %.o,$^) $(filter %.a,$^) $(CUDA_RUNTIME) -lstdc++ -lrt -lpthread -ldl -lm -o $@
+device: device-engine
+.PHONY: device-engine
+ifneq ($(NVCC),)
+device-engine: $(B)/engines/pabd-cuda.so
+else
+device-engine:
+	@mkdir -p $(B)/engines; rm -f $(B)/engines/pabd-cuda.so
+	@{ cat $(CUDA_FOLDER)/unavailable.txt 2>/dev/null || echo 'no nvcc'; } > $(B)/engines/pabd-cuda.unavailable
+endif
 endif
 
 # The device back end against the stand-in for the CUDA runtime (solver/standin): host code only, for tests.
 LIBSTANDIN := $(B)/lib/libpabd-standin.a
-STANDIN_OBJECTS := $(B)/obj/standin/solver/backend_cuda.o $(B)/obj/standin/solver/standin/standin.o
+STANDIN_OBJECTS := $(patsubst %.cu,$(B)/obj/standin/%.o,$(wildcard solver/*.cu)) $(B)/obj/standin/solver/standin/standin.o
 STANDIN_COMPILE = $(CXX) $(CXXFLAGS_ALL) -Isolver/standin $(INCLUDES) -MMD -MP
 $(B)/obj/standin/%.o: %.cu $(FLAG_STAMP) | setup
 	@mkdir -p $(@D)
@@ -73,3 +93,14 @@ $(LIBSTANDIN): $(STANDIN_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# The same engine on the stand-in, for tests of the harness's side.
+$(B)/obj/standin/baselines/pabd.o: baselines/pabd.c $(FLAG_STAMP) | setup
+	@mkdir -p $(@D)
+	$(call say,CC,$< (stand-in))
+	$(Q)$(CC) $(CFLAGS_ALL) $(INCLUDES) $(DEFINES) -DPABD_DEVICE='"pabd-standin"' -MMD -MP -c $< -o $@
+$(B)/tests/engines/pabd-standin.so: $(B)/obj/standin/baselines/pabd.o $(LIBPABD_float) $(LIBSTANDIN) $(SCENE_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS_ALL) $(ENGINE_LINK_FLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lstdc++ -lm -o $@
+test-programs: $(B)/tests/engines/pabd-standin.so

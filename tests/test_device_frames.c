@@ -2,6 +2,7 @@
  * blocks and threads in permuted orders, and every field must have the bits of the CPU back end, frame by frame, on
  * every canonical case. Nothing here ran on a GPU. */
 #include <glob.h>
+#include <sys/wait.h>
 
 #include "backend_cuda.h"
 #include "pabd_case.h"
@@ -131,4 +132,325 @@ TEST(every_case_has_the_bits_of_the_cpu) {
   globfree(&files);
   printf("%d cases ran on both back ends, %d need joints that the method lacks\n", ran, refused);
   CHECK(ran > 20);
+}
+
+/* ---------------------------------------------------------------- scenes that no case has */
+
+static uint32_t random_state = 1;
+static double uniform(double low, double high) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return low + (high - low) * (double)(random_state >> 8) / 16777216.0;
+}
+
+/* Boxes, spheres and capsules falling into each other on two slabs and a plane, a kinematic body, a chain with every
+ * kind of bond, a load that comes and goes; `worlds` copies of it side by side in one scene. */
+static void add_busy(pabd_scene *scene, int32_t bodies, int32_t worlds) {
+  pabd_scene_init(scene);
+  for (int32_t w = 0; w < worlds; ++w) {
+    int32_t first = scene->body_count;
+    random_state = 5; /* the same in each world */
+    for (int k = 0; k < 3; ++k) {
+      pabd_body ground = pabd_body_default();
+      ground.motion = PABD_STATIC, ground.world = w;
+      ground.pose.p.z = k == 0 ? -1 : -0.2;
+      ground.pose.p.x = 4.0 * (k - 1);
+      pabd_shape shape = pabd_shape_default(k == 2 ? PABD_PLANE : PABD_BOX);
+      shape.half = (pabd_dvec3){20, 20, 1};
+      if (k == 1) shape.half = (pabd_dvec3){0.2, 0.3, 0.1};
+      shape.body = pabd_scene_add_body(scene, &ground);
+      pabd_scene_add_shape(scene, &shape);
+    }
+    for (int i = 0; i < bodies; ++i) {
+      pabd_body body = pabd_body_default();
+      body.mass = uniform(0.5, 5), body.world = w;
+      body.pose.p = (pabd_dvec3){uniform(-1, 1), uniform(-1, 1), 0.3 + 0.03 * i};
+      body.pose.q = pabd_dquat_from_rotation_vector((pabd_dvec3){uniform(-1, 1), uniform(-1, 1), uniform(-1, 1)});
+      body.linear = (pabd_dvec3){uniform(-1, 1), uniform(-1, 1), uniform(-1, 1)};
+      body.angular = (pabd_dvec3){uniform(-2, 2), uniform(-2, 2), uniform(-2, 2)};
+      if (i == 3) body.motion = PABD_KINEMATIC;
+      if (i == 4) body.pose.p.z = 40; /* free for long */
+      pabd_shape shape = pabd_shape_default(i % 3 == 0 ? PABD_SPHERE : i % 3 == 1 ? PABD_BOX : PABD_CAPSULE);
+      shape.half = (pabd_dvec3){0.3, 0.2, 0.25}, shape.radius = 0.2, shape.half_length = 0.2;
+      body.inertia = pabd_shape_inertia(&shape, body.mass);
+      shape.body = pabd_scene_add_body(scene, &body);
+      pabd_scene_add_shape(scene, &shape);
+    }
+    const pabd_joint_kind kinds[] = {PABD_SPHERICAL, PABD_HINGE, PABD_SLIDER, PABD_FIXED, PABD_DISTANCE, PABD_SPRING};
+    for (int i = 0; i < 12 && 8 + i < bodies; ++i) {
+      pabd_joint joint = pabd_joint_default(kinds[i % 6]);
+      joint.body_b = first + 3 + 7 + i, joint.body_a = i % 5 == 0 ? PABD_WORLD : joint.body_b - 1;
+      joint.rest = 0.3;
+      if (joint.kind == PABD_SPRING) joint.stiffness = 200, joint.damping = 5;
+      pabd_dpose frame = {scene->bodies[joint.body_b].pose.p,
+                          pabd_dquat_from_rotation_vector((pabd_dvec3){0.3, 0.2, 0.1})};
+      pabd_joint_place(scene, &joint, frame);
+      pabd_scene_add_joint(scene, &joint);
+    }
+    pabd_load load = {0};
+    load.body = first + 9, load.force = (pabd_dvec3){30, 0, 10}, load.start = 0.05, load.end = 0.15;
+    pabd_scene_add_load(scene, &load);
+  }
+}
+
+TEST(busy_scene_under_many_settings) {
+  static const struct {
+    const char *what;
+    setting settings[6];
+  } runs[] = {
+      {"default", {{NULL, NULL}}},
+      {"paper",
+       {{"local_step", "mass"},
+        {"prediction", "linear"},
+        {"velocity_rule", "lemma1"},
+        {"multipliers", "0"},
+        {"tolerance", "20"},
+        {"sweeps", "12"}}},
+      {"tolerance", {{"tolerance", "50"}, {"sweeps", "9"}}},
+      {"relax off", {{"relax_sweeps", "0"}, {"stiffness_rule", "ramp"}, {"dual_period", "2"}}},
+      {"overflowing pairs", {{"pairs_per_body", "2"}}},
+      {"overflowing contacts", {{"contacts_per_body", "1"}}},
+  };
+  pabd_scene scene;
+  add_busy(&scene, 60, 1);
+  for (int r = 0; r < (int)(sizeof runs / sizeof *runs); ++r) {
+    int count = 0;
+    while (count < 6 && runs[r].settings[count].key) ++count;
+    standin_set_order(100u + (uint32_t)r);
+    CHECK(run_both(&scene, runs[r].settings, count, 25, runs[r].what));
+  }
+  pabd_scene_free(&scene);
+}
+
+TEST(a_difference_of_one_bit_is_seen) {
+  pabd_scene scene;
+  add_busy(&scene, 20, 1);
+  pabd_params params = pabd_params_default();
+  pabd_sim *a = NULL, *b = NULL;
+  pabd_error error = {""};
+  CHECK(pabd_sim_create(&scene, &params, &a, &error) == PABD_OK);
+  CHECK(pabd_sim_create(&scene, &params, &b, &error) == PABD_OK);
+  CHECK(compare_fields(a, b, "equal", 0) == 0);
+  ((unsigned char *)b->view.omega)[40] ^= 1;
+  int before = test_failures;
+  int bad = compare_fields(a, b, "planted", 0);
+  test_failures = before; /* the failure was wanted */
+  CHECK(bad == 1);
+  pabd_sim_destroy(a);
+  pabd_sim_destroy(b);
+  pabd_scene_free(&scene);
+}
+
+/* ---------------------------------------------------------------- batches */
+
+TEST(worlds_of_a_batch_do_what_each_does_alone) {
+  pabd_scene one, many;
+  add_busy(&one, 24, 1);
+  add_busy(&many, 24, 7);
+  CHECK(run_both(&many, NULL, 0, 15, "seven worlds"));
+  /* and every world has the poses of a world alone, bit for bit */
+  pabd_params params = pabd_params_default();
+  pabd_sim *alone = NULL, *batch = NULL;
+  pabd_error error = {""};
+  /* the load rule's bound knows the mass of the whole scene */
+  CHECK(pabd_params_set(&params, "stiffness_rule", "mass", &error) == PABD_OK);
+  CHECK(pabd_sim_create(&one, &params, &alone, &error) == PABD_OK && pabd_cuda_attach(alone, &error) == PABD_OK);
+  CHECK(pabd_sim_create(&many, &params, &batch, &error) == PABD_OK && pabd_cuda_attach(batch, &error) == PABD_OK);
+  for (int frame = 0; frame < 20; ++frame) {
+    CHECK(pabd_sim_step(alone) == PABD_OK);
+    CHECK(pabd_sim_step(batch) == PABD_OK);
+  }
+  size_t n = (size_t)one.body_count;
+  double *pose = malloc(sizeof *pose * 7 * n), *poses = malloc(sizeof *poses * 7 * n * 7);
+  pabd_sim_read(alone, pose, NULL);
+  pabd_sim_read(batch, poses, NULL);
+  int same = 1;
+  for (size_t w = 0; w < 7; ++w) same &= memcmp(pose, poses + 7 * n * w, sizeof *pose * 7 * n) == 0;
+  CHECK(same);
+  free(pose), free(poses);
+  pabd_sim_destroy(alone);
+  pabd_sim_destroy(batch);
+  pabd_scene_free(&one);
+  pabd_scene_free(&many);
+}
+
+/* ---------------------------------------------------------------- the host side */
+
+/* One graph launch and one small copy a frame; nothing is copied back where nobody asks. */
+TEST(a_frame_is_one_launch_and_one_small_copy) {
+  pabd_scene scene;
+  add_busy(&scene, 30, 1);
+  pabd_params params = pabd_params_default();
+  pabd_sim *sim = NULL;
+  pabd_error error = {""};
+  CHECK(pabd_sim_create(&scene, &params, &sim, &error) == PABD_OK && pabd_cuda_attach(sim, &error) == PABD_OK);
+  standin_counts before = standin_count();
+  for (int frame = 0; frame < 3; ++frame) CHECK(pabd_cuda_enqueue_frame(sim, 1, &error) == PABD_OK);
+  standin_counts queued = standin_count();
+  CHECK(queued.graph_launches == before.graph_launches + 3);
+  CHECK(queued.copies_to_host == before.copies_to_host && queued.launches == before.launches); /* nothing ran yet */
+  CHECK(pabd_cuda_wait(sim, &error) == PABD_OK);
+  standin_counts ran = standin_count();
+  CHECK(ran.launches > queued.launches + 3 * 60);
+  CHECK(ran.copies_to_host == before.copies_to_host && ran.allocations == before.allocations);
+  CHECK(pabd_sim_step(sim) == PABD_OK);
+  CHECK(standin_count().copies_to_host == ran.copies_to_host + 1);
+  /* plain launches do the same work */
+  pabd_sim *plain = NULL;
+  CHECK(pabd_sim_create(&scene, &params, &plain, &error) == PABD_OK && pabd_cuda_attach(plain, &error) == PABD_OK);
+  for (int frame = 0; frame < 4; ++frame) CHECK(pabd_cuda_enqueue_frame(plain, 0, &error) == PABD_OK);
+  CHECK(pabd_cuda_read_stats(plain, &error) == PABD_OK);
+  CHECK(pabd_cuda_download(plain, &error) == PABD_OK && pabd_cuda_download(sim, &error) == PABD_OK);
+  CHECK(compare_fields(sim, plain, "graph and plain launches", 4) == 0);
+  pabd_sim_destroy(sim);
+  pabd_sim_destroy(plain);
+  pabd_scene_free(&scene);
+}
+
+/* The state on the device is its own: what the host does to its copy, or what lies in fresh memory, has no effect, and
+ * neither side touches the other's memory but through copies. */
+TEST(host_and_device_memory_are_apart) {
+  pabd_scene scene;
+  add_busy(&scene, 30, 1);
+  pabd_params params = pabd_params_default();
+  pabd_sim *a = NULL, *b = NULL;
+  pabd_error error = {""};
+  standin_protect(1);
+  CHECK(pabd_sim_create(&scene, &params, &a, &error) == PABD_OK);
+  CHECK(pabd_sim_create(&scene, &params, &b, &error) == PABD_OK && pabd_cuda_attach(b, &error) == PABD_OK);
+  memset(b->memory, 0xff, b->memory_bytes);
+  for (int frame = 0; frame < 8; ++frame) {
+    CHECK(pabd_sim_step(a) == PABD_OK);
+    if (frame == 2) b->load_count = 0; /* its mass and motion are gone on the host; the device has them */
+    CHECK(pabd_cuda_enqueue_frame(b, 1, &error) == PABD_OK);
+    if (frame == 1) break; /* before the load begins: it is applied from the host's fields */
+  }
+  CHECK(pabd_cuda_download(b, &error) == PABD_OK);
+  b->stats.pair_count = a->stats.pair_count, b->stats.contact_count = a->stats.contact_count;
+  CHECK(compare_fields(a, b, "with the host's copy destroyed", 2) == 0);
+  pabd_sim_destroy(a);
+  pabd_sim_destroy(b);
+  standin_protect(0);
+  pabd_scene_free(&scene);
+}
+
+/* An index beyond a field's end is a trap, not a value of the next field. */
+TEST(accesses_out_of_range_trap) {
+  pabd_scene scene;
+  add_busy(&scene, 30, 1);
+  fflush(stdout);
+  for (int wrong = 0; wrong < 2; ++wrong) {
+    pid_t child = fork();
+    if (child == 0) {
+      signal(SIGSEGV, SIG_DFL);
+      pabd_params params = pabd_params_default();
+      pabd_sim *sim = NULL;
+      pabd_error error = {""};
+      if (pabd_sim_create(&scene, &params, &sim, &error) != PABD_OK) _exit(1);
+      if (wrong) sim->view.stride_contact += 4096; /* planes two and three now lie outside */
+      if (pabd_cuda_attach(sim, &error) != PABD_OK) _exit(2);
+      for (int frame = 0; frame < 5; ++frame)
+        if (pabd_sim_step(sim) != PABD_OK) _exit(3);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (wrong)
+      CHECK(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) > 3)); /* the latter with sanitizers */
+    else
+      CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  pabd_scene_free(&scene);
+}
+
+TEST(errors_are_one_clear_line_and_nothing_is_lost) {
+  pabd_scene scene;
+  add_busy(&scene, 20, 1);
+  pabd_params params = pabd_params_default();
+  pabd_sim *sim = NULL;
+  pabd_error error = {""};
+  CHECK(pabd_sim_create(&scene, &params, &sim, &error) == PABD_OK);
+  standin_counts before = standin_count();
+
+  standin_set_device(0, 13000, (size_t)8 << 30);
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_ERR_UNAVAILABLE);
+  CHECK_STR(error.text, "no CUDA device");
+  standin_set_device(0, 0, (size_t)8 << 30);
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_ERR_UNAVAILABLE);
+  CHECK_STR(error.text, "no CUDA device (no driver)");
+  standin_set_device(1, 11040, (size_t)8 << 30);
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_ERR_UNAVAILABLE);
+  CHECK_STR(error.text, "the CUDA driver is too old: it supports CUDA 11.4, this needs 13.0");
+  standin_set_device(1, 13000, 100000);
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_ERR_MEMORY);
+  CHECK(strstr(error.text, "MB of memory on stand-in") != NULL);
+  standin_set_device(1, 13000, (size_t)8 << 30);
+
+  /* every call that attaching makes may fail: the simulation then goes on, on the CPU */
+  static const struct {
+    const char *call;
+    int nth;
+  } calls[] = {{"cudaMallocHost", 1},
+               {"cudaStreamCreate", 1},
+               {"cudaMemcpy", 1},
+               {"cudaMemcpy", 40},
+               {"cudaStreamBeginCapture", 1},
+               {"cudaLaunchKernelEx", 1},
+               {"cudaLaunchKernelEx", 50},
+               {"cudaStreamEndCapture", 1},
+               {"cudaGraphInstantiate", 1},
+               {"cudaGetDeviceProperties", 1}};
+  for (int k = 0; k < (int)(sizeof calls / sizeof *calls); ++k) {
+    standin_plant(calls[k].call, calls[k].nth, 719);
+    pabd_status status = pabd_cuda_attach(sim, &error);
+    standin_plant(calls[k].call, 0, 0);
+    if (status != PABD_ERR_UNAVAILABLE || !strstr(error.text, "unspecified launch failure"))
+      test_fail(__FILE__, __LINE__, "%s planted: status %d, \"%s\"", calls[k].call, status, error.text);
+    CHECK(sim->device == NULL && pabd_sim_step(sim) == PABD_OK);
+  }
+  standin_counts after = standin_count();
+  CHECK(after.live_allocations == before.live_allocations && after.live_streams == before.live_streams &&
+        after.live_graphs == before.live_graphs);
+
+  /* a frame that fails says so, and the state before it can be read */
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_OK);
+  CHECK(pabd_sim_step(sim) == PABD_OK);
+  standin_plant("cudaGraphLaunch", 1, 719);
+  CHECK(pabd_sim_step(sim) == PABD_ERR_UNAVAILABLE);
+  CHECK_STR(pabd_device_error(sim), "launch of a frame: unspecified launch failure");
+  CHECK(pabd_sim_step(sim) == PABD_OK);
+  CHECK_STR(pabd_device_error(sim), "");
+  pabd_sim_destroy(sim);
+  after = standin_count();
+  CHECK(after.live_allocations == before.live_allocations && after.live_streams == before.live_streams &&
+        after.live_graphs == before.live_graphs && after.live_events == 0);
+
+  CHECK(pabd_params_set(&params, "global_step", "contact-gs", &error) == PABD_OK);
+  CHECK(pabd_sim_create(&scene, &params, &sim, &error) == PABD_OK);
+  CHECK(pabd_cuda_attach(sim, &error) == PABD_ERR_UNSUPPORTED);
+  pabd_sim_destroy(sim);
+  pabd_scene_free(&scene);
+}
+
+TEST(kernel_times_cover_the_frame) {
+  pabd_scene scene;
+  add_busy(&scene, 30, 1);
+  pabd_params params = pabd_params_default();
+  pabd_sim *sim = NULL;
+  pabd_error error = {""};
+  CHECK(pabd_sim_create(&scene, &params, &sim, &error) == PABD_OK && pabd_cuda_attach(sim, &error) == PABD_OK);
+  float ms[128] = {0}, sort_ms = 0, scan_ms = 0;
+  int32_t calls[128] = {0};
+  CHECK(pabd_cuda_time_kernels(sim, ms, calls, &sort_ms, &scan_ms, &error) == PABD_OK);
+  int32_t sweeps = 0, idle = 0;
+  for (int32_t k = 0; k < pabd_cuda_kernel_count(); ++k) {
+    if (strcmp(pabd_cuda_kernel_name(k), "body_sweep") == 0) sweeps = calls[k];
+    idle += calls[k] == 0;
+  }
+  CHECK(sweeps == params.substeps * params.sweeps);
+  CHECK(idle <= 2); /* those of a tolerance */
+  double bandwidth = 0;
+  CHECK(pabd_cuda_copy_bandwidth(1 << 20, &bandwidth, &error) == PABD_OK && bandwidth > 1e6);
+  CHECK(standin_count().live_events == 0);
+  pabd_sim_destroy(sim);
+  pabd_scene_free(&scene);
 }
