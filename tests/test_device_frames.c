@@ -5,45 +5,21 @@
 #include <sys/wait.h>
 
 #include "backend_cuda.h"
+#include "gpu/both.h"
 #include "pabd_case.h"
 #include "standin/standin.h"
 #include "state.h"
 #include "test.h"
 
-/* Fields that only one side fills, or whose rows beyond the live ones differ. */
-static int is_private(const char *name) {
-  static const char *const names[] = {"island",  "pair_class", "node_order", "sort_key", "pair_scratch",
-                                      "big_key", "hit_count",  "morton",     "pair_key", NULL};
-  for (int k = 0; names[k]; ++k)
-    if (strcmp(names[k], name) == 0) return 1;
-  return 0;
-}
-
 /* Number of fields that differ; names the first. */
 static int compare_fields(const pabd_sim *a, const pabd_sim *b, const char *where, int frame) {
-  int bad = 0;
-#define FIELD(type, name, rows, planes, unit, writer)                                                                \
-  if (!is_private(#name) &&                                                                                          \
-      memcmp(a->view.name, b->view.name, sizeof(type) * (size_t)a->capacity_##rows * (planes)) != 0 && bad++ == 0) { \
-    const unsigned char *x = (const unsigned char *)a->view.name, *y = (const unsigned char *)b->view.name;          \
-    size_t at = 0;                                                                                                   \
-    while (x[at] == y[at]) ++at;                                                                                     \
-    test_fail(__FILE__, __LINE__, "%s, frame %d: field %s differs, first in row %zu", where, frame, #name,           \
-              at / sizeof(type));                                                                                    \
-  }
-#include "fields.def"
-#undef FIELD
-  const pabd_view *v = &a->view, *w = &b->view;
-  if (a->stats.pair_count != b->stats.pair_count || a->stats.contact_count != b->stats.contact_count) {
-    test_fail(__FILE__, __LINE__, "%s, frame %d: %d and %d pairs, %d and %d contacts", where, frame,
-              a->stats.pair_count, b->stats.pair_count, a->stats.contact_count, b->stats.contact_count);
-    return bad + 1;
-  }
-  if (memcmp(v->pair_key, w->pair_key, sizeof *v->pair_key * (size_t)a->stats.pair_count) != 0) {
-    test_fail(__FILE__, __LINE__, "%s, frame %d: pair keys differ", where, frame);
-    ++bad;
-  }
-  return bad;
+  size_t row;
+  int count;
+  const char *name = first_difference(a, b, &row, &count);
+  if (name)
+    test_fail(__FILE__, __LINE__, "%s, frame %d: %d fields differ, first %s in row %zu", where, frame, count, name,
+              row);
+  return count;
 }
 
 static void compare_stats(const pabd_stats *a, const pabd_stats *b, const char *where, int frame) {
@@ -65,10 +41,6 @@ static void compare_stats(const pabd_stats *a, const pabd_stats *b, const char *
   SAME(diverged_body);
 #undef SAME
 }
-
-typedef struct setting {
-  const char *key, *value;
-} setting;
 
 /* Runs a scene on both back ends. Returns 0 where the device has no such setting or the solver no such joint. */
 static int run_both(const pabd_scene *scene, const setting *settings, int count, int frames, const char *where) {
@@ -98,13 +70,6 @@ static int run_both(const pabd_scene *scene, const setting *settings, int count,
   return 1;
 }
 
-/* Small versions of the cases with a size, so that all of them run. */
-static void shrink(const char *name, const char **overrides, int *count) {
-  *count = 0;
-  if (strcmp(name, "pile") == 0) overrides[(*count)++] = "n=4";
-  if (strcmp(name, "pile-settled") == 0) overrides[(*count)++] = "n=4";
-}
-
 TEST(every_case_has_the_bits_of_the_cpu) {
   glob_t files;
   REQUIRE(glob("cases/*.json", 0, NULL, &files) == 0);
@@ -113,11 +78,10 @@ TEST(every_case_has_the_bits_of_the_cpu) {
     pabd_case c;
     pabd_error error = {""};
     char name[64];
-    const char *slash = strrchr(files.gl_pathv[k], '/'), *overrides[4];
-    int override_count = 0;
+    const char *slash = strrchr(files.gl_pathv[k], '/');
     snprintf(name, sizeof name, "%.*s", (int)strlen(slash + 1) - 5, slash + 1);
-    shrink(name, overrides, &override_count);
-    if (pabd_case_load(files.gl_pathv[k], overrides, override_count, &c, &error) != PABD_OK) {
+    const char *size = case_size(name);
+    if (pabd_case_load(files.gl_pathv[k], &size, size != NULL, &c, &error) != PABD_OK) {
       test_fail(__FILE__, __LINE__, "%s", error.text);
       continue;
     }
@@ -136,87 +100,14 @@ TEST(every_case_has_the_bits_of_the_cpu) {
 
 /* ---------------------------------------------------------------- scenes that no case has */
 
-static uint32_t random_state = 1;
-static double uniform(double low, double high) {
-  random_state = random_state * 1664525u + 1013904223u;
-  return low + (high - low) * (double)(random_state >> 8) / 16777216.0;
-}
-
-/* Boxes, spheres and capsules falling into each other on two slabs and a plane, a kinematic body, a chain with every
- * kind of bond, a load that comes and goes; `worlds` copies of it side by side in one scene. */
-static void add_busy(pabd_scene *scene, int32_t bodies, int32_t worlds) {
-  pabd_scene_init(scene);
-  for (int32_t w = 0; w < worlds; ++w) {
-    int32_t first = scene->body_count;
-    random_state = 5; /* the same in each world */
-    for (int k = 0; k < 3; ++k) {
-      pabd_body ground = pabd_body_default();
-      ground.motion = PABD_STATIC, ground.world = w;
-      ground.pose.p.z = k == 0 ? -1 : -0.2;
-      ground.pose.p.x = 4.0 * (k - 1);
-      pabd_shape shape = pabd_shape_default(k == 2 ? PABD_PLANE : PABD_BOX);
-      shape.half = (pabd_dvec3){20, 20, 1};
-      if (k == 1) shape.half = (pabd_dvec3){0.2, 0.3, 0.1};
-      shape.body = pabd_scene_add_body(scene, &ground);
-      pabd_scene_add_shape(scene, &shape);
-    }
-    for (int i = 0; i < bodies; ++i) {
-      pabd_body body = pabd_body_default();
-      body.mass = uniform(0.5, 5), body.world = w;
-      body.pose.p = (pabd_dvec3){uniform(-1, 1), uniform(-1, 1), 0.3 + 0.03 * i};
-      body.pose.q = pabd_dquat_from_rotation_vector((pabd_dvec3){uniform(-1, 1), uniform(-1, 1), uniform(-1, 1)});
-      body.linear = (pabd_dvec3){uniform(-1, 1), uniform(-1, 1), uniform(-1, 1)};
-      body.angular = (pabd_dvec3){uniform(-2, 2), uniform(-2, 2), uniform(-2, 2)};
-      if (i == 3) body.motion = PABD_KINEMATIC;
-      if (i == 4) body.pose.p.z = 40; /* free for long */
-      pabd_shape shape = pabd_shape_default(i % 3 == 0 ? PABD_SPHERE : i % 3 == 1 ? PABD_BOX : PABD_CAPSULE);
-      shape.half = (pabd_dvec3){0.3, 0.2, 0.25}, shape.radius = 0.2, shape.half_length = 0.2;
-      body.inertia = pabd_shape_inertia(&shape, body.mass);
-      shape.body = pabd_scene_add_body(scene, &body);
-      pabd_scene_add_shape(scene, &shape);
-    }
-    const pabd_joint_kind kinds[] = {PABD_SPHERICAL, PABD_HINGE, PABD_SLIDER, PABD_FIXED, PABD_DISTANCE, PABD_SPRING};
-    for (int i = 0; i < 12 && 8 + i < bodies; ++i) {
-      pabd_joint joint = pabd_joint_default(kinds[i % 6]);
-      joint.body_b = first + 3 + 7 + i, joint.body_a = i % 5 == 0 ? PABD_WORLD : joint.body_b - 1;
-      joint.rest = 0.3;
-      if (joint.kind == PABD_SPRING) joint.stiffness = 200, joint.damping = 5;
-      pabd_dpose frame = {scene->bodies[joint.body_b].pose.p,
-                          pabd_dquat_from_rotation_vector((pabd_dvec3){0.3, 0.2, 0.1})};
-      pabd_joint_place(scene, &joint, frame);
-      pabd_scene_add_joint(scene, &joint);
-    }
-    pabd_load load = {0};
-    load.body = first + 9, load.force = (pabd_dvec3){30, 0, 10}, load.start = 0.05, load.end = 0.15;
-    pabd_scene_add_load(scene, &load);
-  }
-}
-
 TEST(busy_scene_under_many_settings) {
-  static const struct {
-    const char *what;
-    setting settings[6];
-  } runs[] = {
-      {"default", {{NULL, NULL}}},
-      {"paper",
-       {{"local_step", "mass"},
-        {"prediction", "linear"},
-        {"velocity_rule", "lemma1"},
-        {"multipliers", "0"},
-        {"tolerance", "20"},
-        {"sweeps", "12"}}},
-      {"tolerance", {{"tolerance", "50"}, {"sweeps", "9"}}},
-      {"relax off", {{"relax_sweeps", "0"}, {"stiffness_rule", "ramp"}, {"dual_period", "2"}}},
-      {"overflowing pairs", {{"pairs_per_body", "2"}}},
-      {"overflowing contacts", {{"contacts_per_body", "1"}}},
-  };
   pabd_scene scene;
   add_busy(&scene, 60, 1);
-  for (int r = 0; r < (int)(sizeof runs / sizeof *runs); ++r) {
+  for (int r = 0; r < (int)(sizeof busy_runs / sizeof *busy_runs); ++r) {
     int count = 0;
-    while (count < 6 && runs[r].settings[count].key) ++count;
+    while (count < 6 && busy_runs[r].settings[count].key) ++count;
     standin_set_order(100u + (uint32_t)r);
-    CHECK(run_both(&scene, runs[r].settings, count, 25, runs[r].what));
+    CHECK(run_both(&scene, busy_runs[r].settings, count, 25, busy_runs[r].what));
   }
   pabd_scene_free(&scene);
 }
