@@ -58,3 +58,26 @@ phase-test: test-programs phase-engines device
 check: setup $(BUILD_INFO) ## Format, include rules, static analysis (cppcheck, clang-tidy)
 	@harness/setup/setup.sh check
 	@tests/check.sh format includes cppcheck tidy
+
+# gpu-check: the same program against CUDA ($(B)/gpu-check, where there is nvcc) and, for its tests, against the stand-in.
+$(B)/obj/standin/tests/gpu/gpu_check.o: DEFINES += -DPABD_STANDIN
+$(B)/obj/standin/%.o: %.c $(FLAG_STAMP) | setup
+	@mkdir -p $(@D)
+	$(call say,CC,$< (stand-in))
+	$(Q)$(CC) $(CFLAGS_ALL) $(INCLUDES) $(DEFINES) -MMD -MP -c $< -o $@
+$(B)/tests/gpu_check_standin: $(B)/obj/standin/tests/gpu/gpu_check.o $(LIBSUITE) $(LIBPABD_float) $(LIBSTANDIN)
+	$(TEST_LINK) -lstdc++
+test-programs: $(B)/tests/gpu_check_standin
+
+$(B)/gpu-check: $(B)/obj/float/tests/gpu/gpu_check.o $(LIBSUITE) $(LIBPABD_float) $(DEVICE_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(CUDA_RUNTIME) -lstdc++ -lrt $(SUITE_LIBS) -o $@
+
+.PHONY: gpu-check gpu-model phase-gpu-check
+gpu-check: third-party ## On a machine with a GPU: same bits as the CPU? kernel and frame times; into results/gpu
+	@$(MAKE) --no-print-directory phase-gpu-check
+phase-gpu-check: $(if $(NVCC),device $(B)/gpu-check)
+	@harness/gpu_check.sh $(if $(NVCC),$(B)/gpu-check,'') results/gpu
+gpu-model: device $(B)/tests/gpu_check_standin ## What can be said without a GPU: compiler figures, predictions; into results/gpu
+	@mkdir -p results/gpu
+	@$(B)/tests/gpu_check_standin --model --out results/gpu
