@@ -436,11 +436,15 @@ static pabd_status queue_frame(const pabd_sim *sim, cuda_state *s, pabd_error *e
 
 /* ---------------------------------------------------------------- attaching */
 
-static pabd_status check_settings(const pabd_params *p, pabd_error *error) {
+static pabd_status check_settings(const pabd_sim *sim, pabd_error *error) {
+  const pabd_params *p = &sim->params;
   if (p->global_step != PABD_STEP_JACOBI)
     return pabd_fail(error, PABD_ERR_UNSUPPORTED, "the device has global_step = jacobi only");
   if (p->acceleration != PABD_ACCEL_NONE)
     return pabd_fail(error, PABD_ERR_UNSUPPORTED, "the device has acceleration = none only");
+  /* bounces are taken one contact after another (restitution.c) */
+  for (int32_t k = 0; k < sim->capacity_material2; ++k)
+    if (sim->view.restitution[k] > R(0)) return pabd_fail(error, PABD_ERR_UNSUPPORTED, "the device has no restitution");
   return PABD_OK;
 }
 
@@ -551,7 +555,7 @@ static pabd_status capture(const pabd_sim *sim, cuda_state *s, pabd_error *error
 static pabd_status prepare(pabd_sim *sim, cuda_state *s, pabd_error *error) {
   pabd_view *v = &sim->view;
   pabd_cuda_info info;
-  PABD_TRY(check_settings(&sim->params, error));
+  PABD_TRY(check_settings(sim, error));
   PABD_TRY(pabd_cuda_probe(&info, error));
   s->grid_max = info.multiprocessors * RESIDENT * WAVES;
   int32_t fixed = 0, world_max = 0;

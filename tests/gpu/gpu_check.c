@@ -68,12 +68,12 @@ static void compare(cJSON *list, const char *name, const pabd_scene *scene, cons
   cJSON_AddStringToObject(entry, "name", name);
   cJSON_AddNumberToObject(entry, "bodies", scene->body_count);
   pabd_status status = pabd_sim_create(scene, &params, &cpu, &error);
+  if (status == PABD_OK) status = pabd_sim_create(scene, &params, &device, &error);
+  if (status == PABD_OK) status = pabd_cuda_attach(device, &error);
   if (status == PABD_ERR_UNSUPPORTED) {
     cJSON_AddStringToObject(entry, "result", "na");
     cJSON_AddStringToObject(entry, "reason", error.text);
   } else {
-    if (status == PABD_OK) status = pabd_sim_create(scene, &params, &device, &error);
-    if (status == PABD_OK) status = pabd_cuda_attach(device, &error);
     const char *field = NULL;
     int frame = 0, fields = 0;
     size_t row = 0;
