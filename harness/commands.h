@@ -15,6 +15,7 @@ extern const pabd_command pabd_command_report;       /* tools.c */
 extern const pabd_command pabd_command_validate;     /* validate.c */
 extern const pabd_command pabd_command_compare;      /* compare.c */
 extern const pabd_command pabd_command_engine_check; /* engine_check.c */
+extern const pabd_command pabd_command_wp;           /* wp.c */
 
 /* Where things are; the same two options in every command that looks for them. */
 #define PABD_PLACE_OPTIONS                                                                                 \

@@ -24,7 +24,7 @@ $(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
 # What a researcher types. OUT picks another folder; ARGS goes to `pabd-bench run` (ARGS='stack --engine pabd --repeat 1').
 OUT ?=
 ARGS ?=
-.PHONY: bench bench-full ablation validate validate-full report setup-report
+.PHONY: bench bench-full ablation wp validate validate-full report setup-report
 setup-report:
 	@harness/setup/setup.sh report
 
@@ -43,6 +43,10 @@ bench-full: engines setup-report ## The same on all engines, with all sizes and 
 
 ablation: third-party setup-report ## Change every ingredient of the solver, one at a time (minutes): results/ablation/report.html
 	@$(MAKE) --no-print-directory phase-engines $(PABD_BENCH)
+	$(BENCH_RUN)
+
+wp: engines setup-report ## Work-precision: every engine over its knobs (ARGS='stack' for one case): results/wp/report.html
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
 	$(BENCH_RUN)
 
 report: setup-report ## Write the report of OUT (default results/bench) again

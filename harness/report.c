@@ -355,6 +355,7 @@ pabd_status pabd_report_write(const char *dir, const char *command_line, pabd_er
     pabd_report_put_claims(report);
     pabd_report_put_matrix(report);
     pabd_report_put_headline(report, &plots);
+    pabd_report_put_work_precision(report, &plots);
     pabd_report_put_cases(report, &plots);
     pabd_report_put_studies(report, &plots);
     put_foot(report);

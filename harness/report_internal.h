@@ -49,11 +49,12 @@ pabd_status pabd_report_finish(pabd_report *report, pabd_plots *plots, const cha
 /* What is missing and which command makes it. */
 void pabd_put_missing(pabd_report *report, const char *what, const char *command);
 
-void pabd_report_put_claims(pabd_report *report);                      /* report_claims.c */
-void pabd_report_put_matrix(pabd_report *report);                      /* report_summary.c */
-void pabd_report_put_cases(pabd_report *report, pabd_plots *plots);    /* report_cases.c */
-void pabd_report_put_studies(pabd_report *report, pabd_plots *plots);  /* report_studies.c */
-void pabd_report_put_ablation(pabd_report *report, pabd_plots *plots); /* report_ablation.c */
+void pabd_report_put_claims(pabd_report *report);                            /* report_claims.c */
+void pabd_report_put_matrix(pabd_report *report);                            /* report_summary.c */
+void pabd_report_put_cases(pabd_report *report, pabd_plots *plots);          /* report_cases.c */
+void pabd_report_put_studies(pabd_report *report, pabd_plots *plots);        /* report_studies.c */
+void pabd_report_put_work_precision(pabd_report *report, pabd_plots *plots); /* report_wp.c; nothing without its runs */
+void pabd_report_put_ablation(pabd_report *report, pabd_plots *plots);       /* report_ablation.c */
 void pabd_report_put_headline(pabd_report *report, pabd_plots *plots); /* report_studies.c: sweeps shown at the top */
 
 /* Curves of the row's error against a numeric case parameter that takes at least three values; 0 when there is none. */
