@@ -477,6 +477,23 @@ static double kinematic_work(const core *w, const joint_work *t, const direct_jo
   return work;
 }
 
+#define IMPACT_SPEED 0.05 /* m/s: slower contacts are at rest */
+
+/* Share of a contact's force that lasts: what stopped the bodies was an impulse, and carried to the next step it would
+ * throw them apart (a tenth of the closing speed, for the multiplier step is one of eleven parts). */
+static real lasting_share(const core *w, const contact_work *t) {
+  const direct_body *a = w->at[t->a], *b = w->at[t->b];
+  if (t->force.x <= R(0)) return R(0);
+  dvec3 va = d3_add(velocity_of(a), d3_cross(omega_of(a), d3_from(t->xa0))),
+        vb = d3_add(velocity_of(b), d3_cross(omega_of(b), d3_from(t->xb0)));
+  double speed = -d3_dot(d3_from(t->n), d3_sub(va, vb));
+  if (speed < IMPACT_SPEED) return R(1);
+  double inverse =
+      (a->motion == PABD_DYNAMIC ? 1.0 / a->mass : 0.0) + (b->motion == PABD_DYNAMIC ? 1.0 / b->mass : 0.0);
+  double impulse = speed / (inverse * w->step.h);
+  return impulse < (double)t->force.x ? (real)(1.0 - impulse / (double)t->force.x) : R(0);
+}
+
 static void rows_commit(core *w, int converged) {
   const direct_island *island = w->island;
   joint_stamp stamp;
@@ -500,7 +517,7 @@ static void rows_commit(core *w, int converged) {
   }
   if (!converged) return; /* multipliers of an unconverged step fell stacks */
   for (int32_t k = 0; k < island->contact_count; ++k) {
-    vec3 f = w->contact[k].force;
+    vec3 f = v3_scale(lasting_share(w, &w->contact[k]), w->contact[k].force);
     double *lambda = island->contact[k].lambda;
     lambda[0] = (double)f.x, lambda[1] = (double)f.y, lambda[2] = (double)f.z;
   }
