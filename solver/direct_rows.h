@@ -491,7 +491,8 @@ static real lasting_share(const core *w, const contact_work *t) {
   double inverse =
       (a->motion == PABD_DYNAMIC ? 1.0 / a->mass : 0.0) + (b->motion == PABD_DYNAMIC ? 1.0 / b->mass : 0.0);
   double impulse = speed / (inverse * w->step.h);
-  return impulse < (double)t->force.x ? (real)(1.0 - impulse / (double)t->force.x) : R(0);
+  /* never zero: a contact that carried a force is known by it (restitution.c) */
+  return (real)fmax(1e-6, 1.0 - impulse / (double)t->force.x);
 }
 
 static void rows_commit(core *w, int converged) {
