@@ -16,6 +16,7 @@ extern const pabd_command pabd_command_validate;     /* validate.c */
 extern const pabd_command pabd_command_compare;      /* compare.c */
 extern const pabd_command pabd_command_engine_check; /* engine_check.c */
 extern const pabd_command pabd_command_wp;           /* wp.c */
+extern const pabd_command pabd_command_figures;      /* figures.c */
 
 /* Where things are; the same two options in every command that looks for them. */
 #define PABD_PLACE_OPTIONS                                                                                 \

@@ -24,7 +24,7 @@ $(LIBSUITE): $(SUITE_OBJECTS) $(FLAG_STAMP)
 # What a researcher types. OUT picks another folder; ARGS goes to `pabd-bench run` (ARGS='stack --engine pabd --repeat 1').
 OUT ?=
 ARGS ?=
-.PHONY: bench bench-full ablation wp validate validate-full report setup-report
+.PHONY: bench bench-full ablation wp figures validate validate-full report setup-report
 setup-report:
 	@harness/setup/setup.sh report
 
@@ -48,6 +48,12 @@ ablation: third-party setup-report ## Change every ingredient of the solver, one
 wp: engines setup-report ## Work-precision: every engine over its knobs (ARGS='stack' for one case): results/wp/report.html
 	@$(MAKE) --no-print-directory $(PABD_BENCH)
 	$(BENCH_RUN)
+
+FIGURES := fig-4 fig-8 fig-12
+.PHONY: $(FIGURES)
+figures $(FIGURES): third-party setup-report ## Figures of the paper with computed verdicts; fig-4, fig-8, fig-12: one of them
+	@$(MAKE) --no-print-directory phase-engines $(PABD_BENCH)
+	$(Q)$(PABD_BENCH) figures $(filter fig-%,$@) --out $(or $(OUT),results/figures)
 
 report: setup-report ## Write the report of OUT (default results/bench) again
 	@$(MAKE) --no-print-directory $(PABD_BENCH)
