@@ -56,10 +56,10 @@ static int32_t thin(const double *sorted, int32_t count, double *out) {
   return kept;
 }
 
-static void interval(double *draws, pabd_ratio *out) {
-  qsort(draws, RESAMPLES, sizeof *draws, compare_doubles);
-  out->low = pabd_quantile(draws, RESAMPLES, 0.025);
-  out->high = pabd_quantile(draws, RESAMPLES, 0.975);
+static void interval(double *draws, int32_t count, pabd_ratio *out) {
+  qsort(draws, (size_t)count, sizeof *draws, compare_doubles);
+  out->low = pabd_quantile(draws, count, 0.025);
+  out->high = pabd_quantile(draws, count, 0.975);
 }
 
 pabd_ratio pabd_ratio_of(double *before, int32_t before_count, double *after, int32_t after_count) {
@@ -86,27 +86,20 @@ pabd_ratio pabd_ratio_of(double *before, int32_t before_count, double *after, in
     double x = resampled_median(a, a_count, &state), y = resampled_median(b, b_count, &state);
     draws[k] = x != 0 ? y / x : y == 0 ? 1 : copysign(HUGE_VAL, y);
   }
-  interval(draws, &out);
+  interval(draws, RESAMPLES, &out);
   free(draws);
   return out;
 }
 
-pabd_ratio pabd_ratio_of_pairs(double *ratios, int32_t count) {
-  double median = pabd_median(ratios, count);
-  pabd_ratio out = {.before = 1,
-                    .after = median,
-                    .ratio = median,
+pabd_ratio pabd_ratio_of_draws(double before, double after, double *draws, int32_t draw_count, int32_t count) {
+  pabd_ratio out = {.before = before,
+                    .after = after,
+                    .ratio = before > 0 ? after / before : NAN,
                     .low = NAN,
                     .high = NAN,
                     .before_count = count,
                     .after_count = count};
-  double a[BOOTSTRAP_LIMIT], *draws = count > 0 ? malloc(RESAMPLES * sizeof *draws) : NULL;
-  if (!draws) return out;
-  int32_t kept = thin(ratios, count, a);
-  uint64_t state = 1;
-  for (int32_t k = 0; k < RESAMPLES; ++k) draws[k] = resampled_median(a, kept, &state);
-  interval(draws, &out);
-  free(draws);
+  if (before > 0) interval(draws, draw_count, &out);
   return out;
 }
 

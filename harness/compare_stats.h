@@ -37,9 +37,8 @@ double pabd_median(double *values, int32_t count);
 /* Ratio of the medians of two independent samples; interval by 10,000 resamples, the same for the same data. Sorts both
  * arrays. */
 pabd_ratio pabd_ratio_of(double *before, int32_t before_count, double *after, int32_t after_count);
-/* Median of paired ratios with its interval: before and after of one block were measured side by side. Sorts
- * `ratios`. */
-pabd_ratio pabd_ratio_of_pairs(double *ratios, int32_t count);
+/* A ratio whose interval comes from resamples drawn elsewhere, `count` independent samples a side. Sorts `draws`. */
+pabd_ratio pabd_ratio_of_draws(double before, double after, double *draws, int32_t draw_count, int32_t count);
 /* Verdict on a time. `higher_is_better`: such as a real-time factor. */
 pabd_change pabd_change_of_time(const pabd_rules *rules, const pabd_ratio *ratio, int higher_is_better);
 /* Verdict on a simulated metric; better: "lower" (in size), "higher", else without direction. */

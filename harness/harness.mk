@@ -66,3 +66,16 @@ validate: engines setup-report ## Closed forms and published references against 
 validate-full: engines setup-report ## The same with all steps and durations: hours
 	@$(MAKE) --no-print-directory $(PABD_BENCH)
 	$(Q)$(PABD_BENCH) validate --subset full --out $(or $(OUT),results/validate-full) $(ARGS)
+
+# The working tree against another revision, built and measured in one job. BASE: default where this branch left main.
+# ACCEPT=1: changed results are meant. ARGS goes to `pabd-bench perf-check` (ARGS='stack --engine pabd:jacobi').
+BASE ?=
+ACCEPT ?=
+.PHONY: perf-check perf-trials
+perf-check: third-party ## Compare speed and results with BASE=revision, interleaved, on this machine
+	@$(MAKE) --no-print-directory $(PABD_BENCH) $(B)/engines/pabd.so
+	$(Q)MAKE='$(MAKE)' harness/perf_check.sh '$(BASE)' $(PABD_BENCH) $(if $(ACCEPT),--accept-changes) $(ARGS)
+
+perf-trials: third-party ## Show on planted faults that perf-check finds them and gives no false alarms (half an hour)
+	@$(MAKE) --no-print-directory $(PABD_BENCH)
+	$(Q)MAKE='$(MAKE)' harness/perf_trials.sh --json results/reference/perf-trials.json

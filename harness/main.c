@@ -7,9 +7,10 @@
 #include "names.h"
 
 static const pabd_command *const commands[] = {
-    &pabd_command_list,    &pabd_command_describe,     &pabd_command_run,   &pabd_command_determinism,
-    &pabd_command_report,  &pabd_command_export,       &pabd_command_check, &pabd_command_validate,
-    &pabd_command_compare, &pabd_command_engine_check, &pabd_command_wp,    &pabd_command_figures,
+    &pabd_command_list,       &pabd_command_describe,     &pabd_command_run,   &pabd_command_determinism,
+    &pabd_command_report,     &pabd_command_export,       &pabd_command_check, &pabd_command_validate,
+    &pabd_command_compare,    &pabd_command_engine_check, &pabd_command_wp,    &pabd_command_figures,
+    &pabd_command_perf_check,
 };
 #define COMMAND_COUNT ((int32_t)(sizeof commands / sizeof commands[0]))
 

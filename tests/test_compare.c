@@ -159,10 +159,10 @@ TEST(ratios_of_special_samples) {
   CHECK(isnan(pabd_ratio_of(zero, 1, b, 3).ratio));
   CHECK(isnan(pabd_ratio_of(minus, 1, b, 3).ratio));
   CHECK(isnan(pabd_ratio_of(nothing, 0, b, 3).ratio));
-  double pairs[] = {1.1, 1.3, 1.2};
-  ratio = pabd_ratio_of_pairs(pairs, 3);
+  double draws[] = {1.3, 1.1, 1.2};
+  ratio = pabd_ratio_of_draws(2, 2.4, draws, 3, 9);
   CHECK_NEAR(ratio.ratio, 1.2, 1e-15);
-  CHECK(ratio.low >= 1.1 && ratio.high <= 1.3);
+  CHECK(ratio.low >= 1.1 && ratio.low < 1.2 && ratio.high <= 1.3 && ratio.high > 1.2 && ratio.after_count == 9);
 }
 
 TEST(the_rule_for_time) {
