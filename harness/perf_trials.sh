@@ -30,12 +30,14 @@ if [[ ! -x $bench ]]; then
   exit 2
 fi
 
+commit=$(git rev-parse HEAD)
+
 # ---- copies with planted faults: HEAD's source, one edit each, which must match exactly once --------------------------
 plant() { # plant NAME FILE PATTERN REPLACEMENT
   local tree=build/perf/$1 file=$2 pattern=$3 replacement=$4
   rm -rf "$tree"
   mkdir -p "$tree/build"
-  git archive HEAD | tar -x -C "$tree"
+  git archive "$commit" | tar -x -C "$tree"
   ln -s "$(realpath build/third_party)" "$tree/build/third_party"
   if [[ -n $file ]]; then
     if [[ $(grep -cF -- "$pattern" "$tree/$file") != 1 ]]; then
@@ -99,7 +101,7 @@ if [[ -n $json ]]; then
   {
     printf '{\n  "what": "trials of perf-check: harness/perf_trials.sh",\n'
     printf '  "command": "harness/perf_trials.sh --same %d --slow %d --wrong %d",\n' "$same" "$slow" "$wrong"
-    printf '  "commit": "%s",\n  "date": "%s",\n' "$(git rev-parse HEAD)" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    printf '  "commit": "%s",\n  "date": "%s",\n' "$commit" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
     printf '  "cpu": "%s",\n  "cores": %d,\n' "$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo)" "$(nproc)"
     printf '  "compiler": "%s",\n  "os": "%s",\n' "$(sed -n 's/^#define PABD_BUILD_COMPILER "\(.*\)"$/\1/p' build/generated/build_info.h)" "$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release)"
     printf '  "counts": %s,\n  "trials": [\n' "$summary"
