@@ -87,7 +87,7 @@ PABD_FN void predict_at(int32_t i, const pabd_view *s) {
   real h = s->h;
   vec3 v = v3_madd(s->vel[i], h, v3_madd(s->gravity, s->inv_mass[i], s->load_force[i]));
   vec3 l = v3_madd(s->spin[i], h, s->load_torque[i]);
-  quat q0 = s->rot[i], turn = quat_make(R(1), R(0), R(0), R(0));
+  quat q0 = s->rot[i], turn;
   if (s->prediction == PABD_PREDICT_MOMENTUM) {
     vec3 k = s->inv_inertia[i], w = inverse_inertia_apply(k, q0, l);
     /* L and w are parallel for an isotropic body: w is constant. Else the mid orientation turns by h w/2, a quarter

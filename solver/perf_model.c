@@ -1,6 +1,7 @@
 /* The performance model's table and arithmetic; see perf_model.h. */
 #include "perf_model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -288,7 +289,7 @@ static void collide_stages(builder *b) {
   if (device) {
     double bits = 1.0;
     while ((double)((int64_t)1 << (int)bits) < shapes) bits += 1.0;
-    double passes = 2.0 * (double)(((int)bits + 7) / 8);
+    double passes = 2.0 * ceil(bits / 8.0);
     add(b, "pair_sort", 1, 1.0, l->pair_capacity * key * (2.0 + 2.0 * passes + 1.0), 0.0, 0.0, SCALAR, 1.0,
         passes + 5.0);
     add(b, "pair_scan", 1, 1.0, l->pair_capacity * 4.0 * 6.0, 0.0, 0.0, SCALAR, 1.0, 5.0);

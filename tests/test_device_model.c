@@ -102,7 +102,7 @@ TEST(times_are_the_longer_of_bytes_and_operations) {
   CHECK_NEAR(total, sum, 1e-9 * sum);
   pabd_perf_predict(&load, &slow_units, stages, &total);
   CHECK(total > 1e3);
-  count = pabd_perf_predict(&load, &launches, stages, &total);
+  pabd_perf_predict(&load, &launches, stages, &total);
   CHECK(total > 60.0 && total < 200.0); /* ms: some 100 launches of 1 ms */
   for (int32_t k = 0; pabd_perf_device(k); ++k) {
     double small, large;

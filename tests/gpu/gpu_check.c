@@ -654,7 +654,7 @@ static int usage(void) {
           "usage: gpu-check [--out DIR] [--name NAME] [--quick] [--worlds N]   measure and compare\n"
           "       gpu-check --probe        the device, or why there is none (exit 3)\n"
           "       gpu-check --small        a few frames of small scenes, nothing written (for sanitizers)\n"
-          "       gpu-check --model [--out DIR]   predictions and compiler figures; needs no device\n");
+          "       gpu-check --model [--no-host] [--out DIR]   predictions, the model on this CPU, compiler figures\n");
   return 2;
 }
 
@@ -671,7 +671,7 @@ static int finish(const char *folder, const char *name, int measured) {
 
 int main(int argc, char **argv) {
   const char *folder = "results/gpu", *name = NULL;
-  int quick = 0, probe = 0, small = 0, model = 0;
+  int quick = 0, probe = 0, small = 0, model = 0, no_host = 0;
   int32_t worlds[8] = {1, 16, 256, 1024}, world_counts = 4;
   for (int k = 1; k < argc; ++k) {
     if (strcmp(argv[k], "--out") == 0 && k + 1 < argc)
@@ -688,6 +688,8 @@ int main(int argc, char **argv) {
       small = 1;
     else if (strcmp(argv[k], "--model") == 0)
       model = 1;
+    else if (strcmp(argv[k], "--no-host") == 0)
+      no_host = 1;
     else
       return usage();
   }
@@ -703,7 +705,7 @@ int main(int argc, char **argv) {
   pabd_cuda_info info;
   int code = 0;
   if (model) {
-    measure_host(quick);
+    if (!no_host) measure_host(quick);
     add_predictions();
     add_compiler_figures("build/cuda/ptxas.json");
     code = finish(folder, name ? name : "model", 0) ? 0 : 2;
