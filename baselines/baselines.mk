@@ -1,7 +1,8 @@
 # Engines: shared objects with one exported function, loaded by the harness at run time.
 #
 # baselines/NAME.c or .cpp becomes $(B)/engines/NAME.so (underscores become dashes). pabd.c, the adapter of our own
-# solver, is built twice: pabd.so (float) and pabd-double.so. Sources in baselines/common/ are linked into every engine.
+# solver, is built twice: pabd.so (float) and pabd-double.so. Sources in baselines/common/ are linked into every engine,
+# those in baselines/NAME/ into NAME.
 # Of an engine NAME.c that needs a library:
 #   ENGINE_NAME_FLAGS, ENGINE_NAME_LIBS   compiler flags and link line
 #   ENGINE_NAME_FROM                      folder of the library under $(THIRD); it is not there: $(ENGINE_NAME_FROM)/unavailable.txt
@@ -31,12 +32,17 @@ ENGINE_mujoco_FROM := $(MUJOCO)
 ENGINE_mujoco_FLAGS := -isystem $(MUJOCO)/include
 ENGINE_mujoco_LIBS := -L$(MUJOCO)/lib -l:libmujoco.so.4.0.0 -Wl,-rpath,$(ROOT)/$(MUJOCO)/lib
 
+# SuiteSparse, for the engines written here that factor matrices. Nothing else links it.
+SUITESPARSE := $(THIRD)/reference
+ENGINE_reference_FROM := $(SUITESPARSE)
+ENGINE_reference_LIBS := -lumfpack
+
 # External engines with a name: baselines/external/NAME.py behind the bridge external.c, its Python package in $(THIRD)/NAME.
 EXTERNAL_NAMES := rapier physx
 $(foreach name,$(EXTERNAL_NAMES),$(eval ENGINE_$(name)_FROM := $(THIRD)/$(name)))
 
 # The engines beyond Bullet: each is set up by `make engine-NAME` (baselines/NAME/get.sh), all by `make engines`.
-ENGINES_MORE := ode mujoco $(EXTERNAL_NAMES)
+ENGINES_MORE := ode mujoco reference $(EXTERNAL_NAMES)
 .PHONY: $(addprefix engine-,$(ENGINES_MORE)) $(addprefix get-,$(ENGINES_MORE))
 $(addprefix get-,$(ENGINES_MORE)): get-%: setup
 	@baselines/$(if $(filter $*,$(EXTERNAL_NAMES)),external/get.sh $*,$*/get.sh) $(THIRD)/$* '$(COMPILER)'
@@ -67,7 +73,7 @@ $(eval $(call PABD_ENGINE_RULE,double,pabd-double))
 define ENGINE_RULE
 $(B)/obj/common/baselines/$(1).o: DEFINES += $$(ENGINE_$(1)_FLAGS)
 $(if $(ENGINE_$(1)_FROM),$(B)/obj/common/baselines/$(1).o: $(ENGINE_$(1)_FROM)/key.txt)
-$(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(ENGINE_COMMON)
+$(B)/engines/$(call dashed,$(1)).so: $(B)/obj/common/baselines/$(1).o $(call objects,common,$(wildcard baselines/$(1)/*.c)) $(ENGINE_COMMON)
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
 	$$(Q)$$(if $$(wildcard baselines/$(1).cpp),$$(CXX),$$(CC)) -shared $$(LDFLAGS_ALL) $$(ENGINE_LINK_FLAGS) $$(filter %.o,$$^) $$(ENGINE_$(1)_LIBS) -lm -o $$@
@@ -96,7 +102,7 @@ $(B)/tests/engines/template.so: $(B)/obj/common/baselines/template.o $(ENGINE_CO
 test-programs: $(B)/tests/engines/template.so
 
 .PHONY: engines phase-engines
-engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines; engine-NAME one of them: ode, mujoco, rapier, physx
+engines: third-party $(addprefix get-,$(ENGINES_MORE)) ## Build all engines; engine-NAME one of them: ode, mujoco, reference, rapier, physx
 	@$(MAKE) --no-print-directory phase-engines
 
 phase-engines: $(ENGINES)

@@ -41,13 +41,16 @@ for group in "$@"; do
     ode)
       header c ode/ode.h; need libode-dev "ODE (a baseline engine)"
       ;;
+    suitesparse)
+      header c suitesparse/umfpack.h; need libsuitesparse-dev "SuiteSparse (sparse factorizations of the engine reference)"
+      ;;
     check)
       program clang-format; need clang-format "clang-format"
       program clang-tidy; need clang-tidy "clang-tidy"
       program cppcheck; need cppcheck "cppcheck"
       ;;
     *)
-      echo "setup.sh: unknown group \"$group\" (build, report, fetch, check, format)" >&2
+      echo "setup.sh: unknown group \"$group\" (build, report, fetch, check, format, ode, suitesparse)" >&2
       exit 2
       ;;
   esac
