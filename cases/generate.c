@@ -17,6 +17,11 @@ static pabd_dvec3 scaled(double s, pabd_dvec3 a) {
   return (pabd_dvec3){s * a.x, s * a.y, s * a.z};
 }
 
+/* Velocity of a point at `arm` from the center of a turn. */
+static pabd_dvec3 velocity_about(pabd_dvec3 rate, pabd_dvec3 arm) {
+  return (pabd_dvec3){rate.y * arm.z - rate.z * arm.y, rate.z * arm.x - rate.x * arm.z,
+                      rate.x * arm.y - rate.y * arm.x};
+}
 static pabd_dvec3 sum(pabd_dvec3 a, pabd_dvec3 b) {
   return (pabd_dvec3){a.x + b.x, a.y + b.y, a.z + b.z};
 }
@@ -126,17 +131,19 @@ static pabd_status generate_stack(reader *r, const cJSON *object, const char *co
 }
 
 /* Link i spans start + direction * [i, i+1] * length, its x axis along the direction; joint i at the link's beginning
- * (joint 0 to the world), and one more at the end cube's face centre when there is an end cube. */
+ * (joint 0 to the world), and one more at the end cube's face centre when there is an end cube. The whole starts with
+ * the angular velocity `rate` about `start`; odd joints have `alternate_axis` where it is given. */
 static pabd_status generate_chain(reader *r, const cJSON *object, const char *const *materials, pabd_scene *scene) {
-  static const char *const keys[] = {
-      "kind",    "count",    "size",     "mass",         "start", "direction", "joint",  "axis", "limits", "stiffness",
-      "damping", "end_edge", "end_mass", "end_velocity", "group", "material",  "prefix", "when", NULL};
+  static const char *const keys[] = {"kind",           "count",        "size",   "mass",      "start",   "direction",
+                                     "joint",          "axis",         "limits", "stiffness", "damping", "end_edge",
+                                     "end_mass",       "end_velocity", "group",  "material",  "prefix",  "when",
+                                     "alternate_axis", "rate",         NULL};
   static const char *const joint_kinds[] = {"spherical", "hinge", "slider", "fixed", NULL};
   static const pabd_joint_kind kinds[] = {PABD_SPHERICAL, PABD_HINGE, PABD_SLIDER, PABD_FIXED};
   int32_t count;
   int joint_kind = 0;
   double end_edge = 0.0, end_mass = 0.0, stiffness = 0.0, damping = 0.0, limits[2] = {0, 0};
-  pabd_dvec3 start = {0, 0, 0}, direction = {1, 0, 0}, axis = {0, 0, 1}, end_velocity = {0, 0, 0};
+  pabd_dvec3 start = {0, 0, 0}, direction = {1, 0, 0}, axis = {0, 0, 1}, end_velocity = {0, 0, 0}, rate = {0, 0, 0};
   family f;
   PABD_TRY(read_keys(r, object, keys));
   PABD_TRY(read_int(r, object, "count", 1, CASE_BODY_MAX, &count));
@@ -151,6 +158,11 @@ static pabd_status generate_chain(reader *r, const cJSON *object, const char *co
   PABD_TRY(read_vec3_or(r, object, "axis", range_position, &axis));
   if (!(axis.x * axis.x + axis.y * axis.y + axis.z * axis.z > 1e-18))
     return read_fail(r, "\"axis\" is zero (allowed: a direction)");
+  pabd_dvec3 other_axis = axis;
+  PABD_TRY(read_vec3_or(r, object, "alternate_axis", range_position, &other_axis));
+  if (!(other_axis.x * other_axis.x + other_axis.y * other_axis.y + other_axis.z * other_axis.z > 1e-18))
+    return read_fail(r, "\"alternate_axis\" is zero (allowed: a direction)");
+  PABD_TRY(read_vec3_or(r, object, "rate", range_position, &rate));
   int limited = read_has(object, "limits");
   int one_free = kinds[joint_kind] == PABD_HINGE || kinds[joint_kind] == PABD_SLIDER;
   if (!one_free && (limited || read_has(object, "stiffness") || read_has(object, "damping"))) {
@@ -173,17 +185,19 @@ static pabd_status generate_chain(reader *r, const cJSON *object, const char *co
   double pitch = 2.0 * f.shape.half.x;
   int32_t before = PABD_WORLD;
   f.body.pose.q = rotation_to_axis((pabd_dvec3){1, 0, 0}, direction);
-  pabd_dpose frame = {start, rotation_to_axis((pabd_dvec3){0, 0, 1}, axis)};
+  f.body.angular = rate;
   for (int32_t i = 0; i < count + has_end; ++i) {
     int32_t index = scene->body_count;
+    pabd_dpose frame = {start, rotation_to_axis((pabd_dvec3){0, 0, 1}, i % 2 ? other_axis : axis)};
     frame.p = sum(start, scaled(i * pitch, direction));
     if (i < count) {
       f.body.pose.p = sum(start, scaled((i + 0.5) * pitch, direction));
+      f.body.linear = velocity_about(rate, scaled((i + 0.5) * pitch, direction));
       PABD_TRY(add_member(r, scene, &f, i));
     } else {
       f.body.pose.p = sum(frame.p, scaled(0.5 * end_edge, direction));
       f.body.mass = end_mass;
-      f.body.linear = end_velocity;
+      f.body.linear = sum(end_velocity, velocity_about(rate, scaled(count * pitch + 0.5 * end_edge, direction)));
       f.shape.half = (pabd_dvec3){0.5 * end_edge, 0.5 * end_edge, 0.5 * end_edge};
       snprintf(f.body.name, sizeof f.body.name, "end");
       if (add_solid(scene, &f.body, &f.shape) < 0) return fail_memory(r);

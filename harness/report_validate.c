@@ -168,8 +168,8 @@ static void put_row_plot(pabd_report *report, pabd_plots *plots, const pabd_vali
   }
   if (is_steps && row->gate != 'B' && x_high > 2 * x_low) {
     double over = fmin(4, x_high / x_low);
-    add_slope(plot, 1, "slope 1", x_low, fmax(finest, 1e-12) * 0.5, over);
-    add_slope(plot, 2, "slope 2", x_low, fmax(finest, 1e-12) * 0.2, over);
+    add_slope(plot, 1, "slope 1", x_low, fmax(finest, 1e-12), over);
+    add_slope(plot, 2, "slope 2", x_low, fmax(finest, 1e-12), over);
     double *x = malloc(2 * sizeof *x), *y = malloc(2 * sizeof *y);
     if (x && y) {
       x[0] = x_low, x[1] = x_high;

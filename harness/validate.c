@@ -253,7 +253,8 @@ static void run_cell(const pabd_catalog *catalog, const pabd_row *row, const pab
     }
     double begun = now_seconds();
     int go_on = run_level(catalog, row, column, effort, k, cell, &kept[k]);
-    last = now_seconds() - begun;
+    /* the engine's own step time, so that the start of an external program does not count */
+    last = isfinite(cell->levels[k].wall_s) ? cell->levels[k].wall_s : now_seconds() - begun;
     if (cell->light == PABD_NA && cell->reason[0] && !go_on && isnan(cell->levels[k].error) &&
         cell->levels[k].state == 0 && isnan(cell->levels[k].wall_s) && k == 0)
       break;
@@ -447,7 +448,7 @@ static pabd_status run_all(const pabd_catalog *catalog, pabd_validation *v, int3
       _exit(0);
     }
   }
-  int32_t alive = jobs, told = -1;
+  int32_t alive = jobs, told = 0;
   while (alive > 0) {
     for (int32_t k = 0; k < jobs; ++k) {
       int state;
@@ -455,8 +456,10 @@ static pabd_status run_all(const pabd_catalog *catalog, pabd_validation *v, int3
       if (workers[k] < 0) workers[k] = 0, --alive;
     }
     int32_t done = atomic_load(&shared->done);
-    if (!is_quiet && isatty(2) && done != told)
-      fprintf(stderr, "\r%d of %d cells, %.0f s ", done, total, now_seconds() - begun);
+    int is_due = isatty(2) ? done != told : done * 20 / total != told * 20 / total;
+    if (!is_quiet && is_due)
+      fprintf(stderr, isatty(2) ? "\r%d of %d cells, %.0f s " : "%d of %d cells, %.0f s\n", done, total,
+              now_seconds() - begun);
     told = done;
     usleep(100000);
   }

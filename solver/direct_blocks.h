@@ -76,8 +76,10 @@ static void stamp_joint(core *w, int32_t k) {
   int dynamic[2] = {t->a < island->body_count, t->b < island->body_count};
   int32_t local[2] = {t->a, t->b};
   int loose = island->order.cut[k];
-  int need_mobility = loose;
-  for (int r = 0; r < j->row_count; ++r) need_mobility |= j->role[r] == DIRECT_LIMIT || j->role[r] == DIRECT_MOTOR;
+  /* a motor against a limit of the same coordinate: one of the two rows is redundant */
+  int limit_on = 0;
+  for (int r = 0; r < j->row_count; ++r) limit_on |= j->role[r] == DIRECT_LIMIT && t->row[r].state == ROW_ON;
+  int need_mobility = loose || limit_on;
   sym3 inverse[2];
   for (int side = 0; side < 2; ++side)
     if (need_mobility && dynamic[side]) inverse[side] = sym3_inverse(w->body[local[side]].J);
@@ -90,7 +92,7 @@ static void stamp_joint(core *w, int32_t k) {
       diag->r[r][r] = R(1);
       continue;
     }
-    real residual = row->c;
+    real residual = row->c - row->reference;
     if (projection) {
       residual = R(0);
       for (int side = 0; side < 2; ++side) {
@@ -102,7 +104,7 @@ static void stamp_joint(core *w, int32_t k) {
       diag->r[r][r] = row->compliance;
       residual += row->offset + row->lambda * row->compliance;
     }
-    if ((loose && j->role[r] == DIRECT_HARD) || j->role[r] == DIRECT_LIMIT || j->role[r] == DIRECT_MOTOR) {
+    if ((loose && j->role[r] != DIRECT_SPRING) || (limit_on && j->role[r] == DIRECT_MOTOR)) {
       real mobility = R(0);
       for (int side = 0; side < 2; ++side)
         if (dynamic[side])

@@ -10,22 +10,26 @@ typedef struct row_work {
   real c0, c; /* error at the start; at the iterate (minus the target) */
   real lambda, lambda_start;
   real compliance; /* 1/k' of soft rows; proximal term of rows that may be redundant, scaled at evaluation */
+  real reference;  /* limit: the value it is held at; below 0 where it was exceeded at the start */
   real offset;     /* constant part of a soft row's residual: ((1 - gamma) k C_n - c C_n/h)/k' */
   int8_t state;    /* ROW_* */
   int8_t was;      /* state at the step's start */
-  int8_t released; /* limit: let go once in this step */
+  int8_t released; /* motor: let off its bound once in this step */
 } row_work;
+
+/* Rate at which the excess of a limit is removed (1/s): to remove all of it at once would do work. */
+#define LIMIT_RATE 6.0
 
 enum { ROW_OFF, ROW_ON, ROW_BOUND }; /* no force; equation in force; constant force */
 
 struct joint_work {
   int32_t a, b; /* local bodies */
   int32_t index;
-  vec3 xa0, xb0, d0; /* m: arms and anchor difference at the start */
-  real dnorm0;       /* m: |d| at the start */
-  real angle0;       /* rad: free angle at the start */
-  vec3 ux, uy, vx;   /* a's x and y axes, b's x axis at the start: free angle */
-  real angle_raw0;   /* rad: the same angle, wrapped */
+  vec3 xa0, xb0, d0;   /* m: arms and anchor difference at the start */
+  real dnorm0;         /* m: |d| at the start */
+  real angle0;         /* rad: free angle at the start */
+  vec3 ux, uy, uz, vx; /* a's axes, b's x axis at the start: free angle, limits */
+  real angle_raw0;     /* rad: the same angle, wrapped */
   int32_t limit_side;
   row_work row[DIRECT_ROWS];
 };
@@ -82,8 +86,11 @@ static dvec3 axis_of(dquat q, int axis) {
   return dq_rotate(q, d3(axis == 0, axis == 1, axis == 2));
 }
 
-/* Value that the motor's coordinate shall have at the step's end so that its rate there is the target rate. */
-static double motor_target(const core *w, const direct_joint *j, double now, double rate_now, double rate_last) {
+/* Way of the motor's coordinate over the step after which its rate is the target rate. For a hinge it is a Cayley
+ * parameter, 2 tan(angle/2), and so are the rates of the state: the target is turned into one, or the angle would fall
+ * behind by (h rate)^2/12. */
+static double motor_target(const core *w, const direct_joint *j, double now, double rate_now, double rate_last,
+                           int turns) {
   const step_work *s = &w->step;
   double rate = j->motor_target;
   if (j->motor == PABD_MOTOR_POSITION) {
@@ -93,8 +100,29 @@ static double motor_target(const core *w, const direct_joint *j, double now, dou
     double set = j->motor_target + j->motor_amplitude * sin(j->motor_frequency * start + j->motor_phase);
     rate = set_rate + 0.25 * (set - now) / s->h;
   }
+  if (turns) rate = 2.0 * tan(fmin(fmax(0.5 * s->h * rate, -1.2), 1.2)) / s->h;
   double history = s->kind == SCHEME_MOMENTUM ? -rate_now : s->kind == SCHEME_BDF2 ? -s->r * rate_last : 0.0;
   return s->h * (rate - history) / s->a0;
+}
+
+/* Row of the limit on side t->limit_side, for a coordinate of `value` at the start: C >= 0 is allowed. */
+static void limit_begin(const direct_joint *j, const joint_work *t, row_work *row, int kind, double h, double value) {
+  double sign = t->limit_side > 0 ? -1.0 : 1.0, bound = t->limit_side > 0 ? j->upper : j->lower;
+  double away = value - bound, c = sign * away; /* value - lower or upper - value */
+  row->u = row->v = v3_zero();
+  if (kind == DIRECT_SWING) {
+    /* C = sin(value - bound), and its negative above: the row's a-axis is turned by the bound */
+    row->u = v3_scale((real)sign, v3_madd(v3_scale((real)-sin(bound), t->ux), (real)cos(bound), t->uy));
+    row->v = t->vx;
+    c = fabs(away) < 1.5 ? sign * sin(away) : away * sign > 0.0 ? 1.0 : -1.0;
+  } else if (kind == DIRECT_LINE) {
+    row->u = v3_scale((real)sign, t->uz);
+  } else {
+    row->v = v3((real)sign, R(0), R(0));
+  }
+  row->c0 = (real)c;
+  /* one that is hit is held where it is: with the force of the hit the least push does work */
+  row->reference = (real)(c < 0.0 ? (j->limit_active != 0 ? fmax(1.0 - LIMIT_RATE * h, 0.9) : 1.0) * c : 0.0);
 }
 
 static void joint_begin(core *w, joint_work *t) {
@@ -107,7 +135,7 @@ static void joint_begin(core *w, joint_work *t) {
   t->xa0 = v3_from(xa), t->xb0 = v3_from(xb), t->d0 = v3_from(d);
   t->dnorm0 = (real)d3_norm(d);
   dvec3 ax = axis_of(qa, 0), ay = axis_of(qa, 1), az = axis_of(qa, 2), bx = axis_of(qb, 0);
-  t->ux = v3_from(ax), t->uy = v3_from(ay), t->vx = v3_from(bx);
+  t->ux = v3_from(ax), t->uy = v3_from(ay), t->uz = v3_from(az), t->vx = v3_from(bx);
   double angle_raw = atan2(d3_dot(ay, bx), d3_dot(ax, bx));
   double angle = j->angle + wrap_angle(angle_raw - j->angle);
   t->angle_raw0 = (real)angle_raw, t->angle0 = (real)angle;
@@ -117,32 +145,17 @@ static void joint_begin(core *w, joint_work *t) {
   for (int r = 0; r < j->row_count; ++r) {
     row_work *row = &t->row[r];
     row->state = ROW_ON, row->released = 0;
-    row->compliance = row->offset = R(0);
+    row->compliance = row->offset = row->reference = R(0);
     row->lambda = row->lambda_start = (real)j->lambda[r];
-    double c = 0.0, sign = 1.0;
+    double c = 0.0;
     dvec3 u = axis_of(qa, j->i[r]), v = axis_of(qb, j->j[r]);
     if (j->role[r] == DIRECT_LIMIT) {
       double value = j->kind[r] == DIRECT_SWING ? angle : j->kind[r] == DIRECT_LINE ? position : d3_norm(d);
       t->limit_side = j->limit_active != 0 ? j->limit_active : (value - j->lower < j->upper - value ? -1 : 1);
-      sign = t->limit_side > 0 ? -1.0 : 1.0; /* C = value - lower or upper - value */
-      double bound = t->limit_side > 0 ? j->upper : j->lower;
-      c = sign * (value - bound);
-      if (j->kind[r] == DIRECT_SWING) {
-        /* C = sin(value - bound), and its negative above: the row's a-axis is turned by the bound */
-        double away = value - bound;
-        u = d3_scale(sign, d3_add(d3_scale(-sin(bound), ax), d3_scale(cos(bound), ay)));
-        v = bx;
-        c = fabs(away) < 1.5 ? sign * sin(away) : 1.0; /* far away it cannot be reached in this step */
-      } else if (j->kind[r] == DIRECT_LINE) {
-        u = d3_scale(sign, az);
-      }
-      row->v = v3_from(v);
-      row->u = v3_from(u);
-      if (j->kind[r] == DIRECT_DISTANCE) row->v = v3((real)sign, R(0), R(0));
+      limit_begin(j, t, row, j->kind[r], s->h, value);
       row->state = j->limit_active != 0 ? ROW_ON : ROW_OFF;
       if (row->state == ROW_OFF) row->lambda = R(0);
       row->was = row->state;
-      row->c0 = (real)c;
       continue;
     }
     switch ((direct_row_kind)j->kind[r]) {
@@ -188,11 +201,12 @@ static void joint_begin(core *w, joint_work *t) {
       else
         rate_last = rate;
       if (slides) {
-        double move = motor_target(w, j, position, rate, rate_last);
+        double move = motor_target(w, j, position, rate, rate_last, 0);
         c = -move; /* C = position - target */
         u = az;
       } else {
-        double half = motor_target(w, j, angle, rate, rate_last) * 0.5, move = 2.0 * atan(half), target = angle + move;
+        double half = motor_target(w, j, angle, rate, rate_last, 1) * 0.5, move = 2.0 * atan(half),
+               target = angle + move;
         u = d3_add(d3_scale(-sin(target), ax), d3_scale(cos(target), ay));
         v = bx;
         c = sin(-move);
@@ -412,39 +426,114 @@ static int contacts_evaluate(core *w, int done) {
 /* ---- active sets, end of a step
  * ------------------------------------------------------------------------------------------------ */
 
-/* Limits and motor bounds against the converged iterate; 1 when one changed. */
-static int rows_change_active(core *w) {
-  const direct_island *island = w->island;
+/* Does the row's state contradict the converged iterate? Returns the state it should have. */
+static int row_state_due(const direct_joint *j, const row_work *row, int r) {
 #ifdef PABD_REAL_DOUBLE
   const real slack = 1e-11;
 #else
   const real slack = 1e-6f;
 #endif
+  if (j->role[r] == DIRECT_LIMIT) {
+    if (row->state == ROW_OFF && row->c < row->reference - slack) return ROW_ON;
+    if (row->state == ROW_ON && row->lambda < R(0)) return ROW_OFF;
+  } else if (j->role[r] == DIRECT_MOTOR) {
+    if (row->state == ROW_ON && real_abs(row->lambda) > (real)j->motor_max) return ROW_BOUND;
+    if (row->state == ROW_BOUND && row->c * row->lambda > R(0) && !row->released) return ROW_ON;
+  }
+  return row->state;
+}
+
+/* A limit's coordinate may have gone past its other bound, on whose side the row does not look: it is turned to it. */
+static void watch_other_side(const core *w, joint_work *t, const direct_joint *j, int r) {
+  row_work *row = &t->row[r];
+  real sign = t->limit_side > 0 ? R(-1) : R(1), bound = (real)(t->limit_side > 0 ? j->upper : j->lower);
+  double start, now;
+  if (j->kind[r] == DIRECT_SWING) {
+    start = (double)t->angle0, now = (double)free_angle(t, w->body[t->a].dq, w->body[t->b].dq);
+  } else {
+    start = (double)(bound + sign * row->c0), now = (double)(bound + sign * row->c);
+  }
+  if (t->limit_side > 0 ? now >= j->lower : now <= j->upper) return;
+  t->limit_side = -t->limit_side;
+  limit_begin(j, t, row, j->kind[r], w->step.h, start);
+  joint_evaluate(w, t, NULL);
+}
+
+/* Limits and motor bounds against the converged iterate; 1 when one changed. All that are due change at once, which
+ * nearly always settles in a round or two; `one` changes the first only, which cannot cycle. */
+static int rows_change_active(core *w, int one) {
+  const direct_island *island = w->island;
   int changed = 0;
-  for (int32_t k = 0; k < island->joint_count; ++k) {
+  for (int32_t k = 0; k < island->joint_count && !(one && changed); ++k) {
     joint_work *t = &w->joint[k];
     const direct_joint *j = &w->joints[island->joint[k]];
     int special = 0;
     for (int r = 0; r < j->row_count; ++r) special |= j->role[r] == DIRECT_LIMIT || j->role[r] == DIRECT_MOTOR;
     if (!special) continue;
     joint_evaluate(w, t, NULL);
-    for (int r = 0; r < j->row_count; ++r) {
+    for (int r = 0; r < j->row_count && !(one && changed); ++r) {
       row_work *row = &t->row[r];
-      if (j->role[r] == DIRECT_LIMIT) {
-        if (row->state == ROW_OFF && row->c < -slack && !row->released) {
-          row->state = ROW_ON, changed = 1;
-        } else if (row->state == ROW_ON && row->lambda < R(0)) {
-          row->state = ROW_OFF, row->lambda = R(0), row->released = 1, changed = 1;
-        }
-      } else if (j->role[r] == DIRECT_MOTOR) {
-        real bound = (real)j->motor_max;
-        if (row->state == ROW_ON && real_abs(row->lambda) > bound) {
-          row->lambda = row->lambda > R(0) ? bound : -bound;
-          row->state = ROW_BOUND, changed = 1;
-        } else if (row->state == ROW_BOUND && row->c * row->lambda > R(0) && !row->released) {
-          row->state = ROW_ON, row->released = 1, changed = 1;
-        }
-      }
+      if (j->role[r] == DIRECT_LIMIT && row->state == ROW_OFF) watch_other_side(w, t, j, r);
+      int due = row_state_due(j, row, r);
+      if (due == row->state) continue;
+      changed = 1;
+      if (due == ROW_OFF) row->lambda = R(0);
+      if (due == ROW_BOUND) row->lambda = (real)(row->lambda > R(0) ? j->motor_max : -j->motor_max);
+      if (row->state == ROW_BOUND) row->released = 1; /* a motor is let go once in a step */
+      row->state = (int8_t)due;
+    }
+  }
+  return changed;
+}
+
+/* Work that joints to bodies of prescribed motion do on the rest: minus the force on them times their motion. */
+static double kinematic_work(const core *w, const joint_work *t, const direct_joint *j, const joint_stamp *stamp) {
+  double work = 0.0;
+  for (int side = 0; side < 2; ++side) {
+    int32_t local = side ? t->b : t->a;
+    if (w->at[local]->motion != PABD_KINEMATIC) continue;
+    const body_work *b = &w->body[local];
+    vec3 theta = v3_scale(R(2) / b->dq.w, quat_vec(b->dq));
+    for (int r = 0; r < j->row_count; ++r)
+      work -= (double)(t->row[r].lambda * (v3_dot(stamp->f1[r][side], b->dp) + v3_dot(stamp->f2[r][side], theta)));
+  }
+  return work;
+}
+
+/* Work on the bodies over the step by springs, motors, joints to bodies of prescribed motion, and limits that are
+ * slowly pushed back to their bound: for the energy-momentum step exactly multiplier times change of C. */
+static double rows_work(core *w) {
+  const direct_island *island = w->island;
+  double work = 0.0;
+  joint_stamp stamp;
+  for (int32_t k = 0; k < island->joint_count; ++k) {
+    joint_work *t = &w->joint[k];
+    const direct_joint *j = &w->joints[island->joint[k]];
+    int moved = w->at[t->a]->motion == PABD_KINEMATIC || w->at[t->b]->motion == PABD_KINEMATIC;
+    joint_evaluate(w, t, moved ? &stamp : NULL);
+    if (moved) work += kinematic_work(w, t, j, &stamp);
+    for (int r = 0; r < j->row_count; ++r) {
+      const row_work *row = &t->row[r];
+      double done = (double)row->lambda * (double)(row->c - row->c0);
+      int pushed_out = j->role[r] == DIRECT_LIMIT && row->was == ROW_ON && row->reference < R(0);
+      if (j->role[r] == DIRECT_SPRING || j->role[r] == DIRECT_MOTOR || (pushed_out && done > 0.0)) work += done;
+    }
+  }
+  return work;
+}
+
+/* Velocity projection: limits whose impulse pulls are let go; 1 when there was one. Multipliers go back to where they
+ * were. */
+static int rows_release_pulling(core *w) {
+  const direct_island *island = w->island;
+  int changed = 0;
+  for (int32_t k = 0; k < island->joint_count; ++k) {
+    const direct_joint *j = &w->joints[island->joint[k]];
+    for (int r = 0; r < j->row_count; ++r) {
+      row_work *row = &w->joint[k].row[r];
+      if (j->role[r] == DIRECT_LIMIT && row->state == ROW_ON && row->lambda < row->lambda_start)
+        row->state = ROW_OFF, changed = 1;
+      row->lambda = row->lambda_start;
     }
   }
   return changed;
@@ -461,20 +550,6 @@ static int rows_hit(const core *w) {
     }
   }
   return 0;
-}
-
-/* Work that joints to bodies of prescribed motion do on the rest: minus the force on them times their motion. */
-static double kinematic_work(const core *w, const joint_work *t, const direct_joint *j, const joint_stamp *stamp) {
-  double work = 0.0;
-  for (int side = 0; side < 2; ++side) {
-    int32_t local = side ? t->b : t->a;
-    if (w->at[local]->motion != PABD_KINEMATIC) continue;
-    const body_work *b = &w->body[local];
-    vec3 theta = v3_scale(R(2) / b->dq.w, quat_vec(b->dq));
-    for (int r = 0; r < j->row_count; ++r)
-      work -= (double)(t->row[r].lambda * (v3_dot(stamp->f1[r][side], b->dp) + v3_dot(stamp->f2[r][side], theta)));
-  }
-  return work;
 }
 
 #define IMPACT_SPEED 0.05 /* m/s: slower contacts are at rest */
