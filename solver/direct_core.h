@@ -325,8 +325,9 @@ static void project_velocities(core *w) {
 
 /* Rise of the kinetic energy over the step, less the work of loads, springs and motors, over the sum of both kinetic
  * energies (and that of a creep of 1 cm/s, below which rounding has its say). Joints and hits do no positive work, so a
- * converged step with a rise has converged to a wrong solution, or its history terms feed energy. */
-static double energy_rise(core *w) {
+ * converged step with a rise has converged to a wrong solution, or its history terms feed energy. `kept`: the share of
+ * the new kinetic energy that is accounted for. */
+static double energy_rise(core *w, double *kept) {
   const direct_island *island = w->island;
   const step_work *s = &w->step;
   double before = 0.0, after = 0.0, floor = 0.0, work = island->is_tree ? 0.0 : rows_work(w);
@@ -340,6 +341,7 @@ static double energy_rise(core *w) {
     work += d3_dot(d->force, d3_from(b->dp)) + d3_dot(d->torque, d3_from(theta));
     floor += 0.5e-4 * d->mass;
   }
+  if (kept) *kept = after > 0.0 ? fmin(1.0, fmax(0.0, before + work) / after) : 1.0;
   return (after - before - work) / (before + after + floor);
 }
 
@@ -357,10 +359,18 @@ static int try_scheme(core *w, scheme kind, double h) {
   step_begin(w);
   /* trees of balls keep energy by construction; anything else is checked, and so is what is left when it fails */
   if (solve(w) &&
-      (island->contact_count > 0 || (island->is_tree && kind == SCHEME_MOMENTUM) || energy_rise(w) < ENERGY_RISE))
+      (island->contact_count > 0 || (island->is_tree && kind == SCHEME_MOMENTUM) || energy_rise(w, NULL) < ENERGY_RISE))
     return 1;
   w->result->counts.failures += 1;
   return 0;
+}
+
+/* What an unconverged step gained is taken away; velocities that fit the joints still do so. */
+static void scale_velocities(core *w, double factor) {
+  for (int32_t i = 0; i < w->island->body_count; ++i) {
+    direct_body *d = w->at[i];
+    d->v = d3_scale(factor, d->v), d->L = d3_scale(factor, d->L);
+  }
 }
 
 /* The fallback ladder: energy-momentum, its halves; then BDF2; then Euler and its halves; at the bottom the last
@@ -369,16 +379,19 @@ static void advance(core *w, scheme kind, double h, int depth) {
   const direct_island *island = w->island;
   if (island->contact_count > 0) { /* an unconverged iterate is taken; its contact multipliers are not */
     int solved = try_scheme(w, SCHEME_EULER, h);
+    double kept = 1.0;
     if (!solved) {
-      if (depth < 2) {
+      if (depth < (island->joint_count > 0 ? DEPTH_MAX : 2)) {
         w->result->counts.halvings += 1;
         advance(w, kind, 0.5 * h, depth + 1);
         advance(w, kind, 0.5 * h, depth + 1);
         return;
       }
       w->result->counts.exhausted += 1;
+      if (island->joint_count > 0) energy_rise(w, &kept);
     }
     commit(w, solved);
+    if (kept < 1.0) scale_velocities(w, sqrt(kept));
     return;
   }
   int done = try_scheme(w, kind, h);
@@ -402,8 +415,13 @@ static void advance(core *w, scheme kind, double h, int depth) {
     advance(w, kind, 0.5 * h, depth + 1);
     return;
   }
-  if (!done) w->result->counts.exhausted += 1;
+  double kept = 1.0;
+  if (!done) {
+    w->result->counts.exhausted += 1;
+    energy_rise(w, &kept);
+  }
   commit(w, done);
+  if (kept < 1.0) scale_velocities(w, sqrt(kept));
   if (!island->is_tree && rows_hit(w)) project_velocities(w);
 }
 
