@@ -365,7 +365,8 @@ static int try_scheme(core *w, scheme kind, double h) {
   return 0;
 }
 
-/* What an unconverged step gained is taken away; velocities that fit the joints still do so. */
+/* What an unconverged step gained, or one beside contacts (whose overlap is pushed out), is taken away; velocities that
+ * fit the joints still do so. */
 static void scale_velocities(core *w, double factor) {
   for (int32_t i = 0; i < w->island->body_count; ++i) {
     direct_body *d = w->at[i];
@@ -388,8 +389,8 @@ static void advance(core *w, scheme kind, double h, int depth) {
         return;
       }
       w->result->counts.exhausted += 1;
-      if (island->joint_count > 0) energy_rise(w, &kept);
     }
+    if (island->joint_count > 0 && energy_rise(w, &kept) < ENERGY_RISE) kept = 1.0;
     commit(w, solved);
     if (kept < 1.0) scale_velocities(w, sqrt(kept));
     return;
