@@ -146,7 +146,7 @@ static void stamp_contacts(core *w) {
     int32_t pair = island->contact[k].pair, a = first->a, b = first->b;
     int dynamic_a = a < island->body_count, dynamic_b = b < island->body_count;
     const body_work *ba = &w->body[a], *bb = &w->body[b];
-    mat3 K = mat3_zero(), KA = K, KB = K, AK = K, BK = K, AA = K, BB = K, AB = K, BA = K, GA = K, GB = K;
+    mat3 K = mat3_zero(), KA = K, KB = K, AA = K, BB = K, AB = K, GA = K, GB = K, AK, BK, BA;
     vec3 force = v3_zero(), moment_a = force, moment_b = force;
     for (; k < island->contact_count && island->contact[k].pair == pair; ++k) {
       const contact_work *t = &w->contact[k];

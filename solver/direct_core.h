@@ -229,7 +229,8 @@ static int newton(core *w) {
   if (!with_contacts && limit > JOINT_ITERATIONS) limit = JOINT_ITERATIONS;
   real before = R(1e30);
   real cap = with_contacts ? R(0.2) : R(1e3);
-  real tolerance = with_contacts && island->joint_count == 0 ? R(CONTACT_TOLERANCE) : R(TOLERANCE);
+  real tolerance = R(TOLERANCE);
+  if (with_contacts && island->joint_count == 0) tolerance = R(CONTACT_TOLERANCE);
   if (with_contacts) contacts_evaluate(w, 0);
   for (int k = 0; k < limit; ++k) {
     w->result->counts.iterations += 1;

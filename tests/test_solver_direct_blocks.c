@@ -370,7 +370,7 @@ static void solve_dense(double *a, double *b, int n) {
 static double elimination_error(bench *s) {
   core *w = &s->core;
   int start[MAX_BODIES + MAX_JOINTS];
-  double expected[MAX_UNKNOWNS], worst = 0.0;
+  double expected[MAX_UNKNOWNS] = {0}, worst = 0.0;
   assemble(w);
   int n = dense(w, matrix, expected, start);
   solve_dense(matrix, expected, n);
@@ -441,9 +441,9 @@ TEST(elimination_of_a_doubled_joint) { /* twice the same hinge: singular but for
   eliminate(&s->core);
   /* the step of the bodies satisfies the linearized rows, though the forces in the doubled rows are not unique */
   int start[MAX_BODIES + MAX_JOINTS];
-  double right[MAX_UNKNOWNS];
+  double right[MAX_UNKNOWNS] = {0};
   core *w = &s->core;
-  double x[MAX_UNKNOWNS];
+  double x[MAX_UNKNOWNS] = {0};
   for (int32_t node = 0, n = 0; node < 4; ++node)
     for (int u = 0; u < w->size[w->position[node]]; ++u) x[n++] = w->rhs[w->position[node]].r[u];
   assemble(w);
