@@ -32,7 +32,7 @@ ENGINE_mujoco_FROM := $(MUJOCO)
 ENGINE_mujoco_FLAGS := -isystem $(MUJOCO)/include
 ENGINE_mujoco_LIBS := -L$(MUJOCO)/lib -l:libmujoco.so.4.0.0 -Wl,-rpath,$(ROOT)/$(MUJOCO)/lib
 
-# SuiteSparse, for the engines written here that factor matrices. Nothing else links it.
+# SuiteSparse, for the reference engine. Nothing else links it.
 SUITESPARSE := $(THIRD)/reference
 ENGINE_reference_FROM := $(SUITESPARSE)
 ENGINE_reference_LIBS := -lumfpack

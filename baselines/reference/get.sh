@@ -1,5 +1,5 @@
 #!/bin/bash
-# SuiteSparse (UMFPACK, CHOLMOD) from the distribution's package libsuitesparse-dev, for the engines `reference` and `pd`.
+# SuiteSparse (UMFPACK, CHOLMOD) from the distribution's package libsuitesparse-dev, for the engine `reference`.
 # Nothing is built: FOLDER/key.txt says that it is there, FOLDER/unavailable.txt holds one line of why where it is not.
 # Exits 0 either way; with CI=true a missing one is a failure.
 #   baselines/reference/get.sh FOLDER KEY
