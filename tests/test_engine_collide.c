@@ -213,13 +213,22 @@ TEST(points_persist) {
     }
     if (frame > 0) CHECK_INT(seen, 15);
   }
-  const pabd_contact given = {.body_a = 1, .body_b = 0, .normal = {0, 0, 1}, .gap = -0.001, .friction = 0.3};
-  REQUIRE(pabd_collider_take(collider, &given, 1, &error) == PABD_OK);
+  const pabd_contact given = {
+      .body_a = 1, .body_b = 0, .point = {0, 0, 0.5}, .normal = {0, 0, 1}, .gap = -0.001, .friction = 0.3};
+  pose_at(pose[1], 0, 0, 0.999, 0, 0, 0);
+  REQUIRE(pabd_collider_take(collider, &pose[0][0], &given, 1, &error) == PABD_OK);
+  pose[1][2] += 0.003;
   int32_t count;
-  CHECK_NEAR(pabd_collider_points(collider, &count)[0].friction, 0.3, 0);
-  CHECK_INT(count, 1);
+  for (int time = 0; time < 2; ++time) {
+    REQUIRE(pabd_collider_carry(collider, &pose[0][0]) == PABD_OK);
+    const pabd_point *points = pabd_collider_points(collider, &count);
+    REQUIRE(CHECK_INT(count, 1));
+    CHECK_NEAR(points[0].friction, 0.3, 0);
+    CHECK_NEAR(points[0].gap, 0.002, 1e-12);
+    CHECK_INT(points[0].previous, time - 1);
+  }
   const pabd_contact wrong = {.body_a = 1, .body_b = 5, .normal = {0, 0, 1}};
-  CHECK(pabd_collider_take(collider, &wrong, 1, &error) == PABD_ERR_INPUT);
+  CHECK(pabd_collider_take(collider, &pose[0][0], &wrong, 1, &error) == PABD_ERR_INPUT);
   pabd_collider_destroy(collider);
   pabd_scene_free(&scene);
 }

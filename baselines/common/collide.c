@@ -415,6 +415,11 @@ typedef struct point_list {
   pabd_dvec3 *in_a; /* [capacity]: the point in the frame of shape a, m */
 } point_list;
 
+typedef struct fixed_point { /* of the frozen-contacts mode */
+  pabd_point given;
+  pabd_dvec3 in_a, in_b; /* surface points in the bodies' frames, m */
+} fixed_point;
+
 struct pabd_collider {
   int32_t body_count, shape_count, material_count, small_count, axis;
   pabd_shape *shapes;             /* [shape_count] */
@@ -426,6 +431,8 @@ struct pabd_collider {
   int32_t (*pairs)[2], (*unsorted)[2]; /* [pair_capacity] */
   int32_t *first;                      /* [shape_count + 1] scratch of the counting sort */
   point_list now, before;
+  int32_t fixed_count, fixed_fresh;
+  fixed_point *fixed; /* [fixed_count] */
 };
 
 void pabd_collider_destroy(pabd_collider *c) {
@@ -433,7 +440,7 @@ void pabd_collider_destroy(pabd_collider *c) {
   pabd_filter_free(&c->filter);
   free(c->shapes), free(c->friction), free(c->restitution), free(c->sorted), free(c->at);
   free(c->pairs), free(c->unsorted), free(c->first);
-  free(c->now.points), free(c->now.in_a), free(c->before.points), free(c->before.in_a);
+  free(c->now.points), free(c->now.in_a), free(c->before.points), free(c->before.in_a), free(c->fixed);
   free(c);
 }
 
@@ -697,7 +704,18 @@ const pabd_point *pabd_collider_points(const pabd_collider *c, int32_t *count) {
   return c->now.points;
 }
 
-pabd_status pabd_collider_take(pabd_collider *c, const pabd_contact *contacts, int32_t count, pabd_error *error) {
+static void put_vector(pabd_dvec3 *local, const double *pose, pabd_dvec3 world) {
+  const pabd_dquat q = {pose[3], pose[4], pose[5], pose[6]};
+  *local = quat_rotate_back(q, v3_sub(world, v3(pose[0], pose[1], pose[2])));
+}
+
+static pabd_dvec3 get_vector(const double *pose, pabd_dvec3 local) {
+  const pabd_dquat q = {pose[3], pose[4], pose[5], pose[6]};
+  return v3_add(v3(pose[0], pose[1], pose[2]), quat_rotate(q, local));
+}
+
+pabd_status pabd_collider_take(pabd_collider *c, const double *pose, const pabd_contact *contacts, int32_t count,
+                               pabd_error *error) {
   for (int32_t k = 0; k < count; ++k) {
     const pabd_contact *from = &contacts[k];
     if (from->body_a < 0 || from->body_a >= c->body_count || from->body_b < 0 || from->body_b >= c->body_count ||
@@ -707,21 +725,42 @@ pabd_status pabd_collider_take(pabd_collider *c, const pabd_contact *contacts, i
     if (!(fabs(v3_length(from->normal) - 1) < 1e-3) || !isfinite(from->gap))
       return pabd_fail(error, PABD_ERR_INPUT, "contact %d: its normal must be a unit vector, its gap finite", k);
   }
+  void *fixed = realloc(c->fixed, ((size_t)count + 1) * sizeof *c->fixed);
+  if (fixed == NULL) return PABD_ERR_MEMORY;
+  c->fixed = fixed;
+  c->fixed_count = count;
+  c->fixed_fresh = 1;
+  for (int32_t k = 0; k < count; ++k) {
+    const pabd_contact *from = &contacts[k];
+    fixed_point *to = &c->fixed[k];
+    to->given = (pabd_point){.body_a = from->body_a,
+                             .body_b = from->body_b,
+                             .shape_a = -1,
+                             .shape_b = -1,
+                             .feature = from->feature,
+                             .normal = from->normal,
+                             .friction = from->friction,
+                             .restitution = from->restitution};
+    put_vector(&to->in_a, pose + (size_t)from->body_a * 7, v3_along(from->point, from->gap / 2, from->normal));
+    put_vector(&to->in_b, pose + (size_t)from->body_b * 7, v3_along(from->point, -from->gap / 2, from->normal));
+  }
+  return PABD_OK;
+}
+
+pabd_status pabd_collider_carry(pabd_collider *c, const double *pose) {
   swap_lists(c);
-  PABD_TRY(reserve_points(&c->now, count));
-  const int same = c->before.count == count; /* the same list again: points continue one by one */
-  for (int32_t k = 0; k < count; ++k)
-    c->now.points[k] = (pabd_point){.body_a = contacts[k].body_a,
-                                    .body_b = contacts[k].body_b,
-                                    .shape_a = -1,
-                                    .shape_b = -1,
-                                    .feature = contacts[k].feature,
-                                    .previous = same && c->before.points[k].shape_a < 0 ? k : -1,
-                                    .point = contacts[k].point,
-                                    .normal = contacts[k].normal,
-                                    .gap = contacts[k].gap,
-                                    .friction = contacts[k].friction,
-                                    .restitution = contacts[k].restitution};
-  c->now.count = count;
+  PABD_TRY(reserve_points(&c->now, c->fixed_count));
+  for (int32_t k = 0; k < c->fixed_count; ++k) {
+    const fixed_point *from = &c->fixed[k];
+    pabd_point *to = &c->now.points[k];
+    *to = from->given;
+    to->previous = c->fixed_fresh ? -1 : k; /* the list is always the same */
+    const pabd_dvec3 a = get_vector(pose + (size_t)to->body_a * 7, from->in_a);
+    const pabd_dvec3 b = get_vector(pose + (size_t)to->body_b * 7, from->in_b);
+    to->gap = v3_dot(to->normal, v3_sub(a, b));
+    to->point = v3_scale(0.5, v3_add(a, b));
+  }
+  c->now.count = c->fixed_count;
+  c->fixed_fresh = 0;
   return PABD_OK;
 }
