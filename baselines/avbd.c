@@ -100,8 +100,9 @@ typedef struct avbd_world {
   int32_t *joint_first, *joint_list;     /* CSR: joints of a body */
   int32_t *contact_first, *contact_list; /* CSR: contacts of a body, rebuilt every substep */
   int32_t contact_list_capacity;
-  double *row_start, *row_penalty, *row_lambda, *row_rate; /* [joint_count][PABD_ROWS_OF_JOINT] */
-  avbd_contact *contact, *contact_before;                  /* [contact_capacity] */
+  double *row_start, *row_penalty, *row_lambda; /* [joint_count][PABD_ROWS_OF_JOINT] */
+  double *rate, *rate_after;                    /* [joint_count], of motors before and after the substep */
+  avbd_contact *contact, *contact_before;       /* [contact_capacity] */
   int32_t contact_count, contact_capacity;
   double h, alpha; /* s; alpha in force */
 } avbd_world;
@@ -109,15 +110,16 @@ typedef struct avbd_world {
 /* ---- The 6 x 6 system of a body ---- */
 
 typedef struct block {
-  double h[6][6], f[6]; /* lower triangle of H; f */
+  double h[6][8], f[8]; /* H, of which the lower triangle is read, and f; rows of eight are one vector's work */
 } block;
 
 /* Row with gradient (l, t), multiplier force `lambda` and stiffness k: H += k J J^T, f -= lambda J. */
-static void stamp(block *s, pabd_dvec3 l, pabd_dvec3 t, double lambda, double k) {
-  const double j[6] = {l.x, l.y, l.z, t.x, t.y, t.z};
+static inline void stamp(block *s, pabd_dvec3 l, pabd_dvec3 t, double lambda, double k) {
+  const double j[8] = {l.x, l.y, l.z, t.x, t.y, t.z, 0, 0};
+  for (int b = 0; b < 8; ++b) s->f[b] -= lambda * j[b];
   for (int a = 0; a < 6; ++a) {
-    s->f[a] -= lambda * j[a];
-    for (int b = 0; b <= a; ++b) s->h[a][b] += k * j[a] * j[b];
+    const double scaled = k * j[a];
+    for (int b = 0; b < 8; ++b) s->h[a][b] += scaled * j[b];
   }
 }
 
@@ -196,10 +198,18 @@ static double clamp(double x, double low, double high) {
   return x < low ? low : x > high ? high : x;
 }
 
+/* libm's fmin and hypot are calls, for NaN's and overflow's sake; they took 40 % of a pile's time. */
+static inline double least(double a, double b) {
+  return a < b ? a : b;
+}
+static inline double norm(double a, double b) {
+  return sqrt(a * a + b * b);
+}
+
 /* Stiffness in the Hessian of a row whose force is clamped (eq. 14). */
 static double rescaled(const avbd_world *w, double k, double c, double lambda, double force) {
   if (w->value[RESCALE] == 0 || !(fabs(c) > 0)) return k;
-  return fmin(k, fabs((force - lambda) / c));
+  return least(k, fabs((force - lambda) / c));
 }
 
 static void stamp_joint(avbd_world *w, block *s, int32_t j, int32_t body) {
@@ -253,7 +263,7 @@ static void warm_start_joints(avbd_world *w) {
       w->row_start[at] = rows[k].value;
       w->row_lambda[at] *= w->value[POST_STABILIZE] > 0 ? 1 : keep;
       *stiffness = clamp(w->value[GAMMA] * *stiffness, w->value[PENALTY_START] * scale, w->value[PENALTY_MAX] * scale);
-      if (rows[k].kind == PABD_ROW_SPRING) *stiffness = fmin(*stiffness, rows[k].stiffness);
+      if (rows[k].kind == PABD_ROW_SPRING) *stiffness = least(*stiffness, rows[k].stiffness);
     }
   }
 }
@@ -270,12 +280,12 @@ static void dual_joints(avbd_world *w) {
       double *stiffness = &w->row_penalty[at];
       const double growth = (rows[k].angular ? w->value[BETA_ANGULAR] : w->value[BETA]) * scale * fabs(d.c);
       if (rows[k].kind == PABD_ROW_SPRING) { /* eq. 16: finite stiffness has no multiplier */
-        *stiffness = fmin(*stiffness + growth, rows[k].stiffness);
+        *stiffness = least(*stiffness + growth, rows[k].stiffness);
         continue;
       }
       const double wanted = *stiffness * d.c + w->row_lambda[at];
       w->row_lambda[at] = clamp(wanted, d.low, d.high);
-      if (wanted > d.low && wanted < d.high) *stiffness = fmin(*stiffness + growth, w->value[PENALTY_MAX] * scale);
+      if (wanted > d.low && wanted < d.high) *stiffness = least(*stiffness + growth, w->value[PENALTY_MAX] * scale);
     }
   }
 }
@@ -317,7 +327,7 @@ static pabd_status find_contacts(avbd_world *w) {
   const pabd_point *points;
   int32_t count;
   pabd_rigid *r = &w->r;
-  PABD_TRY(pabd_rigid_contacts(r, w->value[SPECULATIVE], w->value[SPECULATIVE] > 0 ? w->h : 0, 1, &points, &count));
+  PABD_TRY(pabd_rigid_contacts(r, w->value[SPECULATIVE], w->value[SPECULATIVE] > 0 ? w->h : 0, &points, &count));
   PABD_TRY(reserve_contacts(w, count));
   avbd_contact *swap = w->contact_before;
   w->contact_before = w->contact;
@@ -355,7 +365,7 @@ static pabd_status find_contacts(avbd_world *w) {
       c->penalty[e] =
           clamp(before ? w->value[GAMMA] * before->penalty[e] : 0, c->penalty_start, w->value[PENALTY_MAX] * scale);
     }
-    c->lambda[0] = fmin(c->lambda[0], 0);
+    c->lambda[0] = least(c->lambda[0], 0);
     /* A gap is not an error that may be left: only what overlaps is stabilized. */
     c->kept = c->start[0] > 0 && w->value[SPECULATIVE] > 0 ? 0 : 1;
     c->start[0] += w->value[MARGIN];
@@ -377,8 +387,8 @@ static void contact_values(const avbd_world *w, const avbd_contact *c, double va
 /* Forces of the rows on Coulomb's cone, the tangential pair scaled to it. Returns 1 inside the cone. */
 static int contact_forces(const avbd_contact *c, const double value[3], double force[3]) {
   for (int e = 0; e < 3; ++e) force[e] = c->penalty[e] * value[e] + c->lambda[e];
-  force[0] = fmin(force[0], 0);
-  const double bound = c->friction * -force[0], size = hypot(force[1], force[2]);
+  force[0] = least(force[0], 0);
+  const double bound = c->friction * -force[0], size = norm(force[1], force[2]);
   if (size <= bound && size < bound) return 1;
   const double scale = size > 0 ? bound / size : 0;
   force[1] *= scale, force[2] *= scale;
@@ -407,10 +417,10 @@ static void dual_contacts(avbd_world *w) {
     contact_values(w, c, value);
     const int inside = contact_forces(c, value, force);
     for (int e = 0; e < 3; ++e) c->lambda[e] = force[e];
-    if (force[0] < 0) c->penalty[0] = fmin(c->penalty[0] + c->penalty_growth * fabs(value[0]), most);
+    if (force[0] < 0) c->penalty[0] = least(c->penalty[0] + c->penalty_growth * fabs(value[0]), most);
     for (int e = 1; e < 3 && inside; ++e)
-      c->penalty[e] = fmin(c->penalty[e] + c->penalty_growth * fabs(value[e]), most);
-    c->stick = inside && hypot(value[1], value[2]) < w->value[STICK];
+      c->penalty[e] = least(c->penalty[e] + c->penalty_growth * fabs(value[e]), most);
+    c->stick = inside && norm(value[1], value[2]) < w->value[STICK];
   }
 }
 
@@ -490,24 +500,6 @@ static void differentiate(avbd_world *w) {
   }
 }
 
-static pabd_dvec3 velocity_of(const pabd_dvec3 *v, int32_t body) {
-  return body == PABD_WORLD ? v3(0, 0, 0) : v[body];
-}
-
-/* Rates of motors' coordinates at the present state. */
-static void motor_rates(avbd_world *w, double *rate) {
-  const pabd_rigid *r = &w->r;
-  for (int32_t j = 0; j < r->joint_count; ++j) {
-    const pabd_joint *joint = &r->scene.joints[j];
-    if (joint->motor == PABD_MOTOR_NONE) continue;
-    pabd_row rows[PABD_ROWS_OF_JOINT];
-    const pabd_row *row = &rows[rows_of(w, j, rows) - 1];
-    rate[j] = v3_dot(row->linear, v3_sub(velocity_of(r->v, joint->body_b), velocity_of(r->v, joint->body_a))) +
-              v3_dot(row->turn_a, velocity_of(r->w, joint->body_a)) +
-              v3_dot(row->turn_b, velocity_of(r->w, joint->body_b));
-  }
-}
-
 static double power_on(const avbd_world *w, int32_t body, pabd_dvec3 force, pabd_dvec3 torque) {
   if (body == PABD_WORLD || w->r.scene.bodies[body].motion != PABD_KINEMATIC) return 0;
   return v3_dot(force, w->r.v[body]) + v3_dot(torque, w->r.w[body]);
@@ -517,6 +509,7 @@ static double power_on(const avbd_world *w, int32_t body, pabd_dvec3 force, pabd
 static void count_work(avbd_world *w) {
   const pabd_rigid *r = &w->r;
   double power = 0;
+  pabd_rigid_motor_rates(r, w->rate_after);
   for (int32_t j = 0; j < r->joint_count; ++j) {
     const pabd_joint *joint = &r->scene.joints[j];
     pabd_row rows[PABD_ROWS_OF_JOINT];
@@ -529,15 +522,8 @@ static void count_work(avbd_world *w) {
       power -= power_on(w, joint->body_a, v3_scale(lambda, rows[k].linear), v3_scale(-lambda, rows[k].turn_a));
       power -= power_on(w, joint->body_b, v3_scale(-lambda, rows[k].linear), v3_scale(-lambda, rows[k].turn_b));
     }
-    if (joint->motor != PABD_MOTOR_NONE) {
-      const double lambda = w->row_lambda[(size_t)j * PABD_ROWS_OF_JOINT + (size_t)count - 1], before = w->row_rate[j];
-      double after[1];
-      const pabd_row *row = &rows[count - 1];
-      after[0] = v3_dot(row->linear, v3_sub(velocity_of(r->v, joint->body_b), velocity_of(r->v, joint->body_a))) +
-                 v3_dot(row->turn_a, velocity_of(r->w, joint->body_a)) +
-                 v3_dot(row->turn_b, velocity_of(r->w, joint->body_b));
-      power -= lambda * (before + after[0]) / 2;
-    }
+    if (joint->motor != PABD_MOTOR_NONE)
+      power -= w->row_lambda[(size_t)j * PABD_ROWS_OF_JOINT + (size_t)count - 1] * (w->rate[j] + w->rate_after[j]) / 2;
   }
   for (int32_t k = 0; k < w->contact_count; ++k) {
     const avbd_contact *c = &w->contact[k];
@@ -557,7 +543,7 @@ static pabd_status substep(avbd_world *w) {
   clock = pabd_now_ms();
   w->alpha = w->value[POST_STABILIZE] > 0 ? 1 : w->value[ALPHA];
   pabd_rigid_forces(r, w->h);
-  if (r->has_drivers) motor_rates(w, w->row_rate);
+  if (r->has_drivers) pabd_rigid_motor_rates(r, w->rate);
   warm_start_joints(w);
   predict(w);
   for (int k = 0; k < (int)w->value[ITERATIONS]; ++k) {
@@ -618,7 +604,7 @@ static void destroy(void *world) {
   free(w->p_start), free(w->p_target), free(w->v_before), free(w->dp), free(w->dw);
   free(w->q_start), free(w->q_target);
   free(w->joint_first), free(w->joint_list), free(w->contact_first), free(w->contact_list);
-  free(w->row_start), free(w->row_penalty), free(w->row_lambda), free(w->row_rate);
+  free(w->row_start), free(w->row_penalty), free(w->row_lambda), free(w->rate), free(w->rate_after);
   free(w->contact), free(w->contact_before);
   free(w);
 }
@@ -653,10 +639,11 @@ static pabd_status build(avbd_world *w, const pabd_scene *scene, pabd_error *err
   w->row_start = calloc(joints * PABD_ROWS_OF_JOINT, sizeof *w->row_start);
   w->row_penalty = calloc(joints * PABD_ROWS_OF_JOINT, sizeof *w->row_penalty);
   w->row_lambda = calloc(joints * PABD_ROWS_OF_JOINT, sizeof *w->row_lambda);
-  w->row_rate = calloc(joints, sizeof *w->row_rate);
+  w->rate = calloc(joints, sizeof *w->rate);
+  w->rate_after = calloc(joints, sizeof *w->rate_after);
   if (!w->p_start || !w->p_target || !w->v_before || !w->dp || !w->dw || !w->q_start || !w->q_target ||
       !w->joint_first || !w->joint_list || !w->contact_first || !w->row_start || !w->row_penalty || !w->row_lambda ||
-      !w->row_rate)
+      !w->rate || !w->rate_after)
     return PABD_ERR_MEMORY;
   for (int32_t i = 0; i < scene->body_count; ++i) w->v_before[i] = w->r.v[i];
   list_joints(w);

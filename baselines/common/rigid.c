@@ -93,8 +93,7 @@ void pabd_rigid_forces(pabd_rigid *r, double h) {
   }
 }
 
-pabd_status pabd_rigid_contacts(pabd_rigid *r, double margin, double h, int sweep, const pabd_point **points,
-                                int32_t *count) {
+pabd_status pabd_rigid_contacts(pabd_rigid *r, double margin, double h, const pabd_point **points, int32_t *count) {
   for (int32_t i = 0; i < r->body_count; ++i) {
     put_pose(r->pose + (size_t)i * 7, r->p[i], r->q[i]);
     r->reach[i] = h * v3_length(r->v[i]);
@@ -102,7 +101,7 @@ pabd_status pabd_rigid_contacts(pabd_rigid *r, double margin, double h, int swee
   if (r->frozen) {
     PABD_TRY(pabd_collider_carry(r->collider, r->pose));
   } else {
-    if (sweep) PABD_TRY(pabd_collider_sweep(r->collider, r->pose, margin, r->reach));
+    PABD_TRY(pabd_collider_sweep(r->collider, r->pose, margin, r->reach));
     PABD_TRY(pabd_collider_touch(r->collider, r->pose, margin, r->reach));
   }
   *points = pabd_collider_points(r->collider, count);
@@ -136,6 +135,23 @@ pabd_dvec3 pabd_rigid_inverse_inertia(const pabd_rigid *r, int32_t body, pabd_dv
   const pabd_dvec3 s = r->inverse_inertia[body];
   pabd_dvec3 local = quat_rotate_back(r->q[body], t);
   return quat_rotate(r->q[body], v3(s.x * local.x, s.y * local.y, s.z * local.z));
+}
+
+static pabd_dvec3 of_body(const pabd_dvec3 *v, int32_t body) {
+  return body == PABD_WORLD ? v3(0, 0, 0) : v[body];
+}
+
+void pabd_rigid_motor_rates(const pabd_rigid *r, double *rate) {
+  for (int32_t j = 0; j < r->joint_count; ++j) {
+    const pabd_joint *joint = &r->scene.joints[j];
+    const int32_t a = joint->body_a, b = joint->body_b;
+    if (joint->motor == PABD_MOTOR_NONE) continue;
+    pabd_row rows[PABD_ROWS_OF_JOINT];
+    const pabd_row *row =
+        &rows[pabd_joint_rows(joint, pabd_rigid_pose(r, a), pabd_rigid_pose(r, b), r->arm[j], rows) - 1];
+    rate[j] = v3_dot(row->linear, v3_sub(of_body(r->v, b), of_body(r->v, a))) + v3_dot(row->turn_a, of_body(r->w, a)) +
+              v3_dot(row->turn_b, of_body(r->w, b));
+  }
 }
 
 pabd_dvec3 pabd_rigid_gyroscopic(const pabd_rigid *r, int32_t body, pabd_dvec3 w, double h) {

@@ -29,13 +29,15 @@ void pabd_rigid_read(const pabd_rigid *r, double *pose, double *velocity);
 /* Fills acceleration and torque for [time, time + h). */
 void pabd_rigid_forces(pabd_rigid *r, double h);
 /* The contacts at the present poses, within margin and, when h > 0, what the two bodies can move towards each other in
- * h. `sweep` 0 takes the pairs of the last sweep. Frozen contacts are carried along instead. */
-pabd_status pabd_rigid_contacts(pabd_rigid *r, double margin, double h, int sweep, const pabd_point **points,
-                                int32_t *count);
+ * h. Frozen contacts are carried along instead. */
+pabd_status pabd_rigid_contacts(pabd_rigid *r, double margin, double h, const pabd_point **points, int32_t *count);
 pabd_status pabd_rigid_set_contacts(pabd_rigid *r, const pabd_contact *contacts, int32_t count, pabd_error *error);
 /* One contact for a report; force on a, N. */
 pabd_contact pabd_rigid_report(const pabd_point *point, pabd_dvec3 force);
-/* Angular acceleration's turn of the velocity by the gyroscopic torque in h: one step of Newton's method on the
+/* Rates of the motors' coordinates (m/s, rad/s times arm) into rate[joint_count]; joints without a motor are left. A
+ * motor's row is the last of its joint. */
+void pabd_rigid_motor_rates(const pabd_rigid *r, double *rate);
+/* Turn of the velocity by the gyroscopic torque in h: one step of Newton's method on the
  * implicit equation in the body frame (Catto 2015), which can only lose energy. Returns the new angular velocity
  * (world). */
 pabd_dvec3 pabd_rigid_gyroscopic(const pabd_rigid *r, int32_t body, pabd_dvec3 w, double h);
