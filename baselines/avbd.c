@@ -182,13 +182,10 @@ static demand demand_of(const avbd_world *w, int32_t j, const pabd_row *row, dou
   } else if (row->kind == PABD_ROW_SPRING) {
     d.damping = row->damping / w->h;
   } else {
-    const pabd_joint *joint = &w->r.scene.joints[j];
     const double arm = row->angular ? w->r.arm[j] : 1;
-    if (joint->motor == PABD_MOTOR_RATE)
-      d.c = row->value - start - arm * joint->motor_target * w->h;
-    else
-      d.c = row->value - arm * pabd_joint_motor_target(joint, w->r.time + w->h);
-    if (row->angular) d.c = arm * remainder(d.c / arm, 2 * M_PI);
+    double moved = (row->value - start) / arm;
+    if (row->angular) moved = remainder(moved, 2 * M_PI);
+    d.c = arm * (moved - pabd_rigid_motor_way(&w->r, j, start / arm, w->h));
     d.low = -row->limit, d.high = row->limit;
   }
   return d;

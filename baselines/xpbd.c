@@ -3,18 +3,19 @@
  * Based Dynamics (SCA 2020).
  *
  * A substep predicts poses, moves them onto the constraints one after the other (Gauss-Seidel, usually one iteration),
- * takes velocities from the moves and then corrects the velocities of contacts: dynamic friction and restitution.
- * Multipliers start at 0 every substep, lambda / h^2 is a force. Two readings of ours where the second paper leaves it
- * open: an impulse of dynamic friction is at most mu lambda_n / h (the paper's formula bounds a velocity by a force),
- * and pairs are sought every substep (the paper: once a frame, with bounds grown by the velocity; what is hit within
- * the frame then passes through its neighbor). Invariant: joints and contacts are visited in order by one thread. */
+ * takes velocities from the moves and then corrects the velocities of contacts: restitution and dynamic friction.
+ * Multipliers start at 0 every substep, lambda / h^2 is a force. Readings of ours where the second paper leaves it open
+ * or did not hold here: dynamic friction is bounded by mu times the normal impulse of both stages and comes after all
+ * restitution (the paper's order and bound let a box slide 7 % too far and down a slope below the friction angle);
+ * pairs are sought every substep (the paper: once a frame, with bounds grown by the velocity; what is hit within the
+ * frame may then pass into its neighbor). Invariant: one thread, an order that depends on the scene alone. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/rigid.h"
 #include "common/vector.h"
 
-enum { SUBSTEPS, ITERATIONS, MARGIN, BOUNCE_STEPS, ROTATION, GYROSCOPIC, SETTING_COUNT };
+enum { SUBSTEPS, ITERATIONS, ALTERNATE, MARGIN, BOUNCE_STEPS, ROTATION, GYROSCOPIC, SETTING_COUNT };
 
 static const pabd_setting_info settings_table[SETTING_COUNT] = {
     {"substeps", "int", "20", "1 .. 10000", "1",
@@ -22,6 +23,9 @@ static const pabd_setting_info settings_table[SETTING_COUNT] = {
      "20: what the AVBD paper (2025) compares XPBD with; the papers leave it to the user"},
     {"iterations", "int", "1", "1 .. 100000", "1", "sweeps over all joints and contacts a substep",
      "Macklin et al. 2019: one, and more substeps instead"},
+    {"alternate", "bool", "1", "0 | 1", "1",
+     "contacts are visited backwards every other substep (joints always forwards)",
+     "ours, the papers leave the order open: always forwards, six equal cubes creep 0.9 m in 10 s instead of 0.2 m"},
     {"margin", "real", "0.01", "0 .. 1", "m", "contacts are made from this gap on; they act when shapes overlap",
      "ours: within a substep a body may be pushed into what was this near"},
     {"bounce_steps", "real", "2", "0 .. inf", "1",
@@ -44,7 +48,8 @@ typedef struct xpbd_contact {
   pabd_dvec3 normal;                          /* world, b to a */
   pabd_dvec3 slip_before;                     /* point of a less point of b at the substep's start, m */
   double friction, restitution, speed_before; /* speed_before: of the normal gap, m/s */
-  double lambda;                              /* kg m: normal */
+  double lambda;                              /* kg m: normal, of the position stage */
+  double bounce;                              /* N s: normal, of the velocity stage */
   pabd_dvec3 tangent;                         /* kg m: friction on a, of both stages */
 } xpbd_contact;
 
@@ -59,6 +64,7 @@ typedef struct xpbd_world {
   xpbd_contact *contact;     /* [contact_capacity] */
   int32_t contact_count, contact_capacity;
   double h;
+  int backwards;
 } xpbd_world;
 
 /* ---- Impulses on poses and velocities ---- */
@@ -158,9 +164,9 @@ static void solve_free(xpbd_world *w, int32_t j) {
       size = (-k2 * row->value - *lambda - c1 * (row->value - w->row_start[at])) / ((k2 + c1) * mass + 1);
     } else if (row->kind == PABD_ROW_MOTOR) {
       const double arm = row->angular ? w->r.arm[j] : 1, most = row->limit * h * h;
-      double c = joint->motor == PABD_MOTOR_RATE ? row->value - w->row_start[at] - arm * joint->motor_target * h
-                                                 : row->value - arm * pabd_joint_motor_target(joint, w->r.time + h);
-      if (row->angular) c = arm * remainder(c / arm, 2 * M_PI);
+      double moved = (row->value - w->row_start[at]) / arm;
+      if (row->angular) moved = remainder(moved, 2 * M_PI);
+      const double c = arm * (moved - pabd_rigid_motor_way(&w->r, j, w->row_start[at] / arm, h));
       size = fmax(-most, fmin(most, *lambda - c / mass)) - *lambda;
     }
     *lambda += size;
@@ -249,32 +255,39 @@ static void solve_contact(xpbd_world *w, xpbd_contact *c) {
   move(w, c->b, t, turn_b, -size);
 }
 
-/* Velocity stage of a contact that acted: dynamic friction, restitution. */
-static void solve_velocity(xpbd_world *w, xpbd_contact *c) {
+/* Velocity stage of a contact that acted: restitution, and what else the normal velocity must change. */
+static void solve_bounce(xpbd_world *w, xpbd_contact *c) {
   pabd_rigid *r = &w->r;
   if (!(c->lambda > 0)) return;
   const pabd_dvec3 arm_a = quat_rotate(r->q[c->a], c->local_a), arm_b = quat_rotate(r->q[c->b], c->local_b);
-  pabd_dvec3 v = v3_sub(velocity_at(r, c->a, arm_a), velocity_at(r, c->b, arm_b));
-  const pabd_dvec3 sliding = v3_along(v, -v3_dot(v, c->normal), c->normal);
-  const double speed = v3_length(sliding), left = c->friction * c->lambda - v3_length(c->tangent);
-  if (speed > 0 && left > 0) {
-    const pabd_dvec3 t = v3_scale(1 / speed, sliding), turn_a = v3_cross(arm_a, t), turn_b = v3_cross(arm_b, t);
-    const double mass = inverse_mass(w, c->a, t, turn_a) + inverse_mass(w, c->b, t, turn_b);
-    const double size = -fmin(left / w->h, speed / mass);
-    c->tangent = v3_along(c->tangent, size * w->h, t);
-    push(w, c->a, t, turn_a, size);
-    push(w, c->b, t, turn_b, -size);
-    v = v3_sub(velocity_at(r, c->a, arm_a), velocity_at(r, c->b, arm_b));
-  }
-  const double closing = v3_dot(v, c->normal);
+  const double closing = v3_dot(c->normal, v3_sub(velocity_at(r, c->a, arm_a), velocity_at(r, c->b, arm_b)));
   const double slow = w->value[BOUNCE_STEPS] * v3_length(r->scene.gravity) * w->h;
-  const double e = fabs(closing) <= slow && fabs(c->speed_before) <= slow ? 0 : c->restitution;
+  const double e = fabs(c->speed_before) <= slow ? 0 : c->restitution;
   const double change = -closing + fmax(-e * c->speed_before, 0);
-  if (change == 0) return;
   const pabd_dvec3 turn_a = v3_cross(arm_a, c->normal), turn_b = v3_cross(arm_b, c->normal);
   const double mass = inverse_mass(w, c->a, c->normal, turn_a) + inverse_mass(w, c->b, c->normal, turn_b);
-  push(w, c->a, c->normal, turn_a, change / mass);
-  push(w, c->b, c->normal, turn_b, -change / mass);
+  const double size = change / mass;
+  c->bounce += size;
+  push(w, c->a, c->normal, turn_a, size);
+  push(w, c->b, c->normal, turn_b, -size);
+}
+
+/* Velocity stage: dynamic friction, up to what the normal impulse allows. */
+static void solve_sliding(xpbd_world *w, xpbd_contact *c) {
+  pabd_rigid *r = &w->r;
+  if (!(c->lambda > 0)) return;
+  const pabd_dvec3 arm_a = quat_rotate(r->q[c->a], c->local_a), arm_b = quat_rotate(r->q[c->b], c->local_b);
+  const pabd_dvec3 v = v3_sub(velocity_at(r, c->a, arm_a), velocity_at(r, c->b, arm_b));
+  const pabd_dvec3 sliding = v3_along(v, -v3_dot(v, c->normal), c->normal);
+  const double speed = v3_length(sliding);
+  const double left = c->friction * (c->lambda / w->h + c->bounce) - v3_length(c->tangent) / w->h;
+  if (!(speed > 0 && left > 0)) return;
+  const pabd_dvec3 t = v3_scale(1 / speed, sliding), turn_a = v3_cross(arm_a, t), turn_b = v3_cross(arm_b, t);
+  const double mass = inverse_mass(w, c->a, t, turn_a) + inverse_mass(w, c->b, t, turn_b);
+  const double size = -fmin(left, speed / mass);
+  c->tangent = v3_along(c->tangent, size * w->h, t);
+  push(w, c->a, t, turn_a, size);
+  push(w, c->b, t, turn_b, -size);
 }
 
 /* ---- The substep ---- */
@@ -330,7 +343,12 @@ static void count_motors(xpbd_world *w) {
   }
 }
 
+static xpbd_contact *contact_at(xpbd_world *w, int32_t k) {
+  return &w->contact[w->backwards ? w->contact_count - 1 - k : k];
+}
+
 static pabd_status substep(xpbd_world *w) {
+  w->backwards = w->value[ALTERNATE] > 0 && !w->backwards;
   pabd_rigid *r = &w->r;
   double clock = pabd_now_ms();
   pabd_rigid_forces(r, w->h);
@@ -348,10 +366,11 @@ static pabd_status substep(xpbd_world *w) {
       solve_group(w, j, PABD_ROW_TURN);
       solve_group(w, j, PABD_ROW_PLACE);
     }
-    for (int32_t c = 0; c < w->contact_count; ++c) solve_contact(w, &w->contact[c]);
+    for (int32_t c = 0; c < w->contact_count; ++c) solve_contact(w, contact_at(w, c));
   }
   differentiate(w);
-  for (int32_t c = 0; c < w->contact_count; ++c) solve_velocity(w, &w->contact[c]);
+  for (int32_t c = 0; c < w->contact_count; ++c) solve_bounce(w, contact_at(w, c));
+  for (int32_t c = 0; c < w->contact_count; ++c) solve_sliding(w, contact_at(w, c));
   if (r->has_drivers) count_motors(w);
   r->solve_ms += pabd_now_ms() - clock;
   return PABD_OK;

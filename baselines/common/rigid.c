@@ -154,6 +154,15 @@ void pabd_rigid_motor_rates(const pabd_rigid *r, double *rate) {
   }
 }
 
+double pabd_rigid_motor_way(const pabd_rigid *r, int32_t j, double at, double h) {
+  const pabd_joint *joint = &r->scene.joints[j];
+  if (joint->motor == PABD_MOTOR_RATE) return joint->motor_target * h;
+  const double target = pabd_joint_motor_target(joint, r->time);
+  double left = target - at;
+  if (joint->kind == PABD_HINGE) left = remainder(left, 2 * M_PI);
+  return pabd_joint_motor_target(joint, r->time + h) - target + left * h / r->scene.frame_time;
+}
+
 pabd_dvec3 pabd_rigid_gyroscopic(const pabd_rigid *r, int32_t body, pabd_dvec3 w, double h) {
   if (!(r->inverse_mass[body] > 0)) return w;
   const pabd_dvec3 inertia = r->scene.bodies[body].inertia;

@@ -37,6 +37,10 @@ pabd_contact pabd_rigid_report(const pabd_point *point, pabd_dvec3 force);
 /* Rates of the motors' coordinates (m/s, rad/s times arm) into rate[joint_count]; joints without a motor are left. A
  * motor's row is the last of its joint. */
 void pabd_rigid_motor_rates(const pabd_rigid *r, double *rate);
+/* What a motor wants its coordinate to move in [time, time + h), `at` being where it is: its rate's way; or, for a
+ * servo, the target's own way and the share h / frame_time of what is left (all of it in one substep would make a
+ * force-bounded servo of small steps swing for seconds). rad or m. */
+double pabd_rigid_motor_way(const pabd_rigid *r, int32_t joint, double at, double h);
 /* Turn of the velocity by the gyroscopic torque in h: one step of Newton's method on the
  * implicit equation in the body frame (Catto 2015), which can only lose energy. Returns the new angular velocity
  * (world). */
