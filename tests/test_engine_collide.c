@@ -216,7 +216,7 @@ TEST(points_persist) {
   const pabd_contact given = {
       .body_a = 1, .body_b = 0, .point = {0, 0, 0.5}, .normal = {0, 0, 1}, .gap = -0.001, .friction = 0.3};
   pose_at(pose[1], 0, 0, 0.999, 0, 0, 0);
-  REQUIRE(pabd_collider_take(collider, &pose[0][0], &given, 1, &error) == PABD_OK);
+  REQUIRE(pabd_collider_freeze(collider, &pose[0][0], &given, 1, &error) == PABD_OK);
   pose[1][2] += 0.003;
   int32_t count;
   for (int time = 0; time < 2; ++time) {
@@ -228,7 +228,7 @@ TEST(points_persist) {
     CHECK_INT(points[0].previous, time - 1);
   }
   const pabd_contact wrong = {.body_a = 1, .body_b = 5, .normal = {0, 0, 1}};
-  CHECK(pabd_collider_take(collider, &pose[0][0], &wrong, 1, &error) == PABD_ERR_INPUT);
+  CHECK(pabd_collider_freeze(collider, &pose[0][0], &wrong, 1, &error) == PABD_ERR_INPUT);
   pabd_collider_destroy(collider);
   pabd_scene_free(&scene);
 }

@@ -704,6 +704,40 @@ const pabd_point *pabd_collider_points(const pabd_collider *c, int32_t *count) {
   return c->now.points;
 }
 
+static pabd_status check_given(const pabd_collider *c, const pabd_contact *contacts, int32_t count, pabd_error *error) {
+  for (int32_t k = 0; k < count; ++k) {
+    const pabd_contact *from = &contacts[k];
+    if (from->body_a < 0 || from->body_a >= c->body_count || from->body_b < 0 || from->body_b >= c->body_count ||
+        from->body_a == from->body_b)
+      return pabd_fail(error, PABD_ERR_INPUT, "contact %d: bodies %d and %d must be two of 0 .. %d", k, from->body_a,
+                       from->body_b, c->body_count - 1);
+    if (!(fabs(v3_length(from->normal) - 1) < 1e-3) || !isfinite(from->gap))
+      return pabd_fail(error, PABD_ERR_INPUT, "contact %d: its normal must be a unit vector, its gap finite", k);
+  }
+  return PABD_OK;
+}
+
+pabd_status pabd_collider_take(pabd_collider *c, const pabd_contact *contacts, int32_t count, pabd_error *error) {
+  PABD_TRY(check_given(c, contacts, count, error));
+  swap_lists(c);
+  PABD_TRY(reserve_points(&c->now, count));
+  const int same = c->before.count == count; /* the same list again: points continue one by one */
+  for (int32_t k = 0; k < count; ++k)
+    c->now.points[k] = (pabd_point){.body_a = contacts[k].body_a,
+                                    .body_b = contacts[k].body_b,
+                                    .shape_a = -1,
+                                    .shape_b = -1,
+                                    .feature = contacts[k].feature,
+                                    .previous = same && c->before.points[k].shape_a < 0 ? k : -1,
+                                    .point = contacts[k].point,
+                                    .normal = contacts[k].normal,
+                                    .gap = contacts[k].gap,
+                                    .friction = contacts[k].friction,
+                                    .restitution = contacts[k].restitution};
+  c->now.count = count;
+  return PABD_OK;
+}
+
 static void put_vector(pabd_dvec3 *local, const double *pose, pabd_dvec3 world) {
   const pabd_dquat q = {pose[3], pose[4], pose[5], pose[6]};
   *local = quat_rotate_back(q, v3_sub(world, v3(pose[0], pose[1], pose[2])));
@@ -714,17 +748,9 @@ static pabd_dvec3 get_vector(const double *pose, pabd_dvec3 local) {
   return v3_add(v3(pose[0], pose[1], pose[2]), quat_rotate(q, local));
 }
 
-pabd_status pabd_collider_take(pabd_collider *c, const double *pose, const pabd_contact *contacts, int32_t count,
-                               pabd_error *error) {
-  for (int32_t k = 0; k < count; ++k) {
-    const pabd_contact *from = &contacts[k];
-    if (from->body_a < 0 || from->body_a >= c->body_count || from->body_b < 0 || from->body_b >= c->body_count ||
-        from->body_a == from->body_b)
-      return pabd_fail(error, PABD_ERR_INPUT, "contact %d: bodies %d and %d must be two of 0 .. %d", k, from->body_a,
-                       from->body_b, c->body_count - 1);
-    if (!(fabs(v3_length(from->normal) - 1) < 1e-3) || !isfinite(from->gap))
-      return pabd_fail(error, PABD_ERR_INPUT, "contact %d: its normal must be a unit vector, its gap finite", k);
-  }
+pabd_status pabd_collider_freeze(pabd_collider *c, const double *pose, const pabd_contact *contacts, int32_t count,
+                                 pabd_error *error) {
+  PABD_TRY(check_given(c, contacts, count, error));
   void *fixed = realloc(c->fixed, ((size_t)count + 1) * sizeof *c->fixed);
   if (fixed == NULL) return PABD_ERR_MEMORY;
   c->fixed = fixed;

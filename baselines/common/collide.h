@@ -44,11 +44,13 @@ pabd_status pabd_collider_sweep(pabd_collider *collider, const double *pose, dou
  * that `previous` refers to. Valid until the call after the next. */
 pabd_status pabd_collider_touch(pabd_collider *collider, const double *pose, double margin, const double *reach);
 const pabd_point *pabd_collider_points(const pabd_collider *collider, int32_t *count);
-/* Frozen contacts. Takes the points of the engine table's mode (shapes are -1) and fixes both surface points to their
- * bodies at these poses; from then on pabd_collider_carry, instead of sweep and touch, makes the list: the same points
- * and normals, with places and gaps at the new poses. */
-pabd_status pabd_collider_take(pabd_collider *collider, const double *pose, const pabd_contact *contacts, int32_t count,
-                               pabd_error *error);
+/* Instead of both: takes the points of the engine table's frozen-contacts mode (shapes are -1). */
+pabd_status pabd_collider_take(pabd_collider *collider, const pabd_contact *contacts, int32_t count, pabd_error *error);
+/* The same for engines that step on with them. Takes the points of the engine table's mode (shapes are -1) and fixes
+ * both surface points to their bodies at these poses; from then on pabd_collider_carry, instead of sweep and touch,
+ * makes the list: the same points and normals, with places and gaps at the new poses. */
+pabd_status pabd_collider_freeze(pabd_collider *collider, const double *pose, const pabd_contact *contacts,
+                                 int32_t count, pabd_error *error);
 pabd_status pabd_collider_carry(pabd_collider *collider, const double *pose);
 
 /* One pair of shapes at given poses of their bodies (each [7]); at most PABD_POINTS_OF_PAIR points within `reach`,

@@ -114,7 +114,7 @@ pabd_status pabd_rigid_set_contacts(pabd_rigid *r, const pabd_contact *contacts,
     return PABD_OK;
   }
   for (int32_t i = 0; i < r->body_count; ++i) put_pose(r->pose + (size_t)i * 7, r->p[i], r->q[i]);
-  PABD_TRY(pabd_collider_take(r->collider, r->pose, contacts, count, error));
+  PABD_TRY(pabd_collider_freeze(r->collider, r->pose, contacts, count, error));
   r->frozen = 1;
   return PABD_OK;
 }
