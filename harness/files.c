@@ -73,6 +73,13 @@ pabd_status pabd_new_file_open(pabd_new_file *file, const char *path, pabd_error
   file->descriptor = -1;
   if (strlen(path) >= sizeof file->path) return pabd_fail(error, PABD_ERR_INPUT, "%.80s...: path too long", path);
   snprintf(file->path, sizeof file->path, "%s", path);
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    file->is_device = 1; /* a file renamed to /dev/null would take its place */
+    file->descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    if (file->descriptor < 0) return pabd_fail(error, PABD_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+    return PABD_OK;
+  }
   split_path(path, folder, sizeof folder, &name);
   file->descriptor = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
   if (file->descriptor < 0) {
@@ -85,6 +92,11 @@ pabd_status pabd_new_file_open(pabd_new_file *file, const char *path, pabd_error
 
 pabd_status pabd_new_file_commit(pabd_new_file *file, pabd_error *error) {
   int cause = 0;
+  if (file->is_device) {
+    close(file->descriptor);
+    file->descriptor = -1;
+    return PABD_OK;
+  }
   if (fsync(file->descriptor) != 0 && errno != EINVAL) cause = errno;
   if (!cause && !file->hidden[0]) {
     char folder[PABD_PATH_SIZE], self[64];

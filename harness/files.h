@@ -18,6 +18,7 @@ typedef struct pabd_new_file {
   int descriptor;              /* -1: none open */
   char path[PABD_PATH_SIZE];   /* final name */
   char hidden[PABD_PATH_SIZE]; /* temporary name in the same folder; empty while the file has no name at all */
+  int is_device;               /* the path is a device or a pipe: written to as it is, never replaced */
 } pabd_new_file;
 
 pabd_status pabd_new_file_open(pabd_new_file *file, const char *path, pabd_error *error);

@@ -146,6 +146,26 @@ TEST(files_are_whole_or_not_there) {
   CHECK(text == NULL);
 }
 
+/* A device or a pipe is written to; a file renamed to it would take its place (as root, that of /dev/null). */
+TEST(pipes_and_devices_are_never_replaced) {
+  pabd_error error = {""};
+  const char *folder = in_scratch("pipe");
+  char path[300], got[8] = "";
+  struct stat info;
+  REQUIRE(pabd_make_folders(folder, &error) == PABD_OK);
+  snprintf(path, sizeof path, "%s/fifo", folder);
+  REQUIRE(mkfifo(path, 0600) == 0);
+  int reader = open(path, O_RDWR | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  CHECK_INT(pabd_file_write_whole(path, "text", 4, &error), PABD_OK);
+  CHECK_INT(stat(path, &info), 0);
+  CHECK(S_ISFIFO(info.st_mode));
+  CHECK_INT(read(reader, got, 4), 4);
+  CHECK_STR(got, "text");
+  CHECK_INT(entries(folder), 1);
+  close(reader);
+}
+
 TEST(leftovers_of_dead_processes_are_removed) {
   const char *folder = in_scratch("left");
   pabd_make_folders(folder, NULL);
