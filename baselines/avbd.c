@@ -532,7 +532,8 @@ static void count_work(avbd_world *w) {
   w->r.driver_work += w->h * power;
 }
 
-static pabd_status substep(avbd_world *w) {
+static pabd_status substep(void *world) {
+  avbd_world *w = world;
   pabd_rigid *r = &w->r;
   double clock = pabd_now_ms();
   PABD_TRY(find_contacts(w));
@@ -560,19 +561,7 @@ static pabd_status substep(avbd_world *w) {
 
 static pabd_status step(void *world, pabd_error *error) {
   avbd_world *w = world;
-  pabd_rigid *r = &w->r;
-  const int substeps = (int)w->value[SUBSTEPS];
-  const double start = r->time;
-  r->collide_ms = r->solve_ms = 0;
-  w->h = r->scene.frame_time / substeps;
-  for (int s = 0; s < substeps; ++s) {
-    r->time = start + s * w->h;
-    PABD_TRY(substep(w));
-    const int32_t lost = pabd_rigid_lost(r);
-    if (lost >= 0) return pabd_fail(error, PABD_DIVERGED, "avbd: body %d has no finite state at %.4g s", lost, r->time);
-  }
-  r->time = start + r->scene.frame_time;
-  return PABD_OK;
+  return pabd_rigid_frame(&w->r, "avbd", (int)w->value[SUBSTEPS], substep, w, &w->h, error);
 }
 
 /* ---- The table ---- */

@@ -347,7 +347,8 @@ static xpbd_contact *contact_at(xpbd_world *w, int32_t k) {
   return &w->contact[w->backwards ? w->contact_count - 1 - k : k];
 }
 
-static pabd_status substep(xpbd_world *w) {
+static pabd_status substep(void *world) {
+  xpbd_world *w = world;
   w->backwards = w->value[ALTERNATE] > 0 && !w->backwards;
   pabd_rigid *r = &w->r;
   double clock = pabd_now_ms();
@@ -378,19 +379,7 @@ static pabd_status substep(xpbd_world *w) {
 
 static pabd_status step(void *world, pabd_error *error) {
   xpbd_world *w = world;
-  pabd_rigid *r = &w->r;
-  const int substeps = (int)w->value[SUBSTEPS];
-  const double start = r->time;
-  r->collide_ms = r->solve_ms = 0;
-  w->h = r->scene.frame_time / substeps;
-  for (int s = 0; s < substeps; ++s) {
-    r->time = start + s * w->h;
-    PABD_TRY(substep(w));
-    const int32_t lost = pabd_rigid_lost(r);
-    if (lost >= 0) return pabd_fail(error, PABD_DIVERGED, "xpbd: body %d has no finite state at %.4g s", lost, r->time);
-  }
-  r->time = start + r->scene.frame_time;
-  return PABD_OK;
+  return pabd_rigid_frame(&w->r, "xpbd", (int)w->value[SUBSTEPS], substep, w, &w->h, error);
 }
 
 /* ---- The table ---- */

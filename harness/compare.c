@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command_tools.h"
 #include "commands.h"
 #include "files.h"
 #include "names.h"
@@ -371,13 +372,6 @@ void pabd_comparison_free(pabd_comparison *c) {
 /* ---- the command ----------------------------------------------------------------------------------------------------
  */
 
-static pabd_status write_text(const char *target, const char *text, pabd_error *error) {
-  if (strcmp(target, "-") != 0) return pabd_file_write_whole(target, text, strlen(text), error);
-  if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
-    return pabd_fail(error, PABD_ERR_IO, "cannot write to standard output");
-  return PABD_OK;
-}
-
 static pabd_status write_outputs(const pabd_comparison *comparison, const pabd_arguments *a, pabd_error *error) {
   const char *json = pabd_argument(a, "json"), *markdown = pabd_argument(a, "markdown");
   pabd_text text = {0};
@@ -385,13 +379,11 @@ static pabd_status write_outputs(const pabd_comparison *comparison, const pabd_a
   pabd_status status = text.failed ? pabd_fail(error, PABD_ERR_MEMORY, "out of memory for the table") : PABD_OK;
   /* The table goes to standard output unless something else was sent there. */
   if (status == PABD_OK && !(json && strcmp(json, "-") == 0))
-    status = write_text(markdown ? markdown : "-", text.data, error);
+    status = pabd_write_text(markdown ? markdown : "-", text.data, error);
   pabd_text_free(&text);
   if (status != PABD_OK || !json) return status;
   cJSON *tree = pabd_comparison_json(comparison);
-  char *printed = tree ? cJSON_Print(tree) : NULL;
-  status = printed ? write_text(json, printed, error) : pabd_fail(error, PABD_ERR_MEMORY, "out of memory for --json");
-  cJSON_free(printed);
+  status = pabd_write_json(json, tree, error);
   cJSON_Delete(tree);
   return status;
 }

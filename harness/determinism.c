@@ -5,26 +5,19 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "catalog.h"
 #include "child.h"
+#include "command_tools.h"
 #include "commands.h"
 #include "plan.h"
 #include "progress.h"
 
 /* Memory for the states of one run; beyond it, a difference is known by its frame only. */
 #define STATE_LIMIT ((size_t)1 << 30)
-
-static volatile sig_atomic_t stop_wanted;
-
-static void on_stop(int number) {
-  (void)number;
-  stop_wanted = 1;
-}
 
 /* Units in the last place between two numbers, as a double; NAN when it has no sense. */
 static double ulps_between(double a, double b) {
@@ -84,7 +77,7 @@ static int compare_runs(const pabd_plan *plan, const pabd_run *run, const int32_
            desc->is_available ? "the engine cannot do " : "not available: ", desc->is_available ? missing : desc->why);
     return 0;
   }
-  for (int32_t k = 0; k < thread_count * repeats && code == 0 && !stop_wanted; ++k) {
+  for (int32_t k = 0; k < thread_count * repeats && code == 0 && !pabd_stop_wanted; ++k) {
     pabd_key_value settings[PABD_SETTING_CAPACITY];
     int32_t now = threads[k / repeats];
     pabd_job job = {.c = &of_case->c,
@@ -101,13 +94,13 @@ static int compare_runs(const pabd_plan *plan, const pabd_run *run, const int32_
     char named[480];
     snprintf(named, sizeof named, "%s  %d threads  run %d", label, now, k % repeats);
     pabd_progress_begin_run(progress, named);
-    pabd_child_run(&job, &stop_wanted, pabd_progress_tick, progress, has_first ? &next : &first);
+    pabd_child_run(&job, &pabd_stop_wanted, pabd_progress_tick, progress, has_first ? &next : &first);
     pabd_run_result *result = has_first ? &next : &first;
     pabd_progress_end_run(progress,
                           pabd_run_state_text(result->state) ? pabd_run_state_text(result->state) : result->reason, 0);
     pabd_progress_clear(progress);
     if (!pabd_run_state_text(result->state)) {
-      if (!stop_wanted) {
+      if (!pabd_stop_wanted) {
         pabd_error error;
         snprintf(error.text, sizeof error.text, "%.220s: %.280s", label, result->reason);
         code = pabd_complain(&error);
@@ -119,12 +112,12 @@ static int compare_runs(const pabd_plan *plan, const pabd_run *run, const int32_
     if (has_first) pabd_run_result_free(&next);
     has_first = 1;
   }
-  if (has_first && code == 0 && !stop_wanted) {
+  if (has_first && code == 0 && !pabd_stop_wanted) {
     printf("same  %s: %016" PRIx64 " in %d runs (threads", label, first.state_hash, thread_count * repeats);
     for (int32_t k = 0; k < thread_count; ++k) printf("%s%d", k ? ", " : " ", threads[k]);
     printf("; %d frames, %s)\n", first.frames_done, pabd_run_state_text(first.state));
   }
-  if (list && has_first && code < 2 && !stop_wanted) {
+  if (list && has_first && code < 2 && !pabd_stop_wanted) {
     cJSON *entry = cJSON_CreateObject(), *counts = cJSON_AddArrayToObject(entry, "threads");
     char hash[17];
     snprintf(hash, sizeof hash, "%016" PRIx64, first.state_hash);
@@ -176,24 +169,19 @@ static int determinism(const pabd_arguments *a) {
   if (pabd_plan_add(&plan, &catalog, &request, &error) != PABD_OK) {
     code = pabd_complain(&error);
   } else {
-    struct sigaction action = {.sa_handler = on_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    pabd_stop_watch();
     pabd_progress progress;
     cJSON *list = json ? cJSON_CreateArray() : NULL;
     pabd_progress_start(&progress, plan.run_count * thread_count * (int32_t)repeats, pabd_argument(a, "quiet") != NULL);
-    for (int32_t k = 0; k < plan.run_count && !stop_wanted; ++k) {
+    for (int32_t k = 0; k < plan.run_count && !pabd_stop_wanted; ++k) {
       int one =
           compare_runs(&plan, &plan.runs[k], threads, thread_count, (int32_t)repeats, time_limit, &progress, list);
       if (one > code) code = one;
     }
     pabd_progress_clear(&progress);
-    char *text = list ? cJSON_Print(list) : NULL;
-    if (list && (!text || pabd_file_write_whole(json, text, strlen(text), &error) != PABD_OK))
-      code = pabd_complain(&error);
-    free(text);
+    if (list && pabd_write_json(json, list, &error) != PABD_OK) code = pabd_complain(&error);
     cJSON_Delete(list);
-    if (stop_wanted) code = 130;
+    if (pabd_stop_wanted) code = 130;
   }
   pabd_plan_free(&plan);
   pabd_catalog_close(&catalog);

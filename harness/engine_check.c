@@ -7,13 +7,13 @@
  * frame by any first-order scheme; they are far below what the faults do. */
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "catalog.h"
 #include "child.h"
+#include "command_tools.h"
 #include "commands.h"
 #include "plan.h"
 
@@ -21,13 +21,6 @@
 #define FRAME (1.0 / 60)
 #define STATE_LIMIT ((size_t)1 << 28)
 #define CHECK_CAPACITY 64
-
-static volatile sig_atomic_t stop_wanted;
-
-static void on_stop(int number) {
-  (void)number;
-  stop_wanted = 1;
-}
 
 typedef enum verdict { PASS, FAIL, DECLARED, NOT_POSSIBLE } verdict;
 static const char *const verdict_text[] = {"pass", "FAIL", "declared", "na"};
@@ -131,7 +124,7 @@ static int run(checker *k, trial *t, const char *name) {
                   .trajectory = -1,
                   .stride = 1,
                   .value_size = 8};
-  pabd_child_run(&job, &stop_wanted, NULL, NULL, &t->result);
+  pabd_child_run(&job, &pabd_stop_wanted, NULL, NULL, &t->result);
   t->has_result = 1;
   if (t->result.state == PABD_RUN_OK && t->result.samples.state_frames > t->frames) return 1;
   finding *f = note(k, name, "", "");
@@ -521,7 +514,7 @@ static int check_one(const pabd_plan_engine *with, double time_limit, cJSON *out
   }
   printf("%s (%s, %s)\n", with->label, k.engine->version, k.engine->precision);
   int32_t printed = 0, failed = 0, declared = 0, impossible = 0;
-  for (size_t n = 0; n < sizeof all_checks / sizeof *all_checks && !stop_wanted; ++n) {
+  for (size_t n = 0; n < sizeof all_checks / sizeof *all_checks && !pabd_stop_wanted; ++n) {
     all_checks[n](&k);
     for (; printed < k.count; ++printed) {
       verdict v = k.findings[printed].verdict;
@@ -558,24 +551,16 @@ static int engine_check(const pabd_arguments *a) {
   if (pabd_plan_add(&plan, &catalog, &request, &error) != PABD_OK) {
     code = pabd_complain(&error);
   } else {
-    struct sigaction action = {.sa_handler = on_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    pabd_stop_watch();
     cJSON *list = json ? cJSON_CreateArray() : NULL;
-    for (int32_t n = 0; n < plan.engine_count && !stop_wanted; ++n) {
+    for (int32_t n = 0; n < plan.engine_count && !pabd_stop_wanted; ++n) {
       if (n > 0) printf("\n");
       int one = check_one(plan.engines[n], time_limit, list);
       if (one > code) code = one;
     }
-    char *text = list ? cJSON_Print(list) : NULL;
-    if (list && !text) code = 2;
-    if (text && strcmp(json, "-") == 0)
-      printf("%s\n", text);
-    else if (text && pabd_file_write_whole(json, text, strlen(text), &error) != PABD_OK)
-      code = pabd_complain(&error);
-    free(text);
+    if (list && pabd_write_json(json, list, &error) != PABD_OK) code = pabd_complain(&error);
     cJSON_Delete(list);
-    if (stop_wanted) code = 130;
+    if (pabd_stop_wanted) code = 130;
   }
   pabd_plan_free(&plan);
   pabd_catalog_close(&catalog);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command_tools.h"
 #include "commands.h"
 #include "places.h"
 #include "report.h"
@@ -113,30 +114,26 @@ static claim decide(pabd_report *report, const cJSON *check) {
   return c;
 }
 
-static pabd_status run_figure(const pabd_arguments *a, const cJSON *figure, const char *out, int *code,
-                              pabd_error *error) {
-  static pabd_arguments run;
-  const cJSON *group, *item;
-  cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(figure, "runs")) {
-    char *texts[PABD_ARGUMENT_CAPACITY];
-    int count = 0;
-    const char *const fixed[][2] = {
-        {"--out", out}, {"--root", pabd_argument(a, "root")}, {"--engines-dir", pabd_argument(a, "engines-dir")}};
-    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; ++k)
-      if (fixed[k][1]) texts[count++] = (char *)fixed[k][0], texts[count++] = (char *)fixed[k][1];
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(group, "cases")) if (cJSON_IsString(item) &&
-                                                                                   count < PABD_ARGUMENT_CAPACITY)
-        texts[count++] = item->valuestring;
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(group, "engines")) if (cJSON_IsString(item) &&
-                                                                                     count + 2 < PABD_ARGUMENT_CAPACITY)
-        texts[count++] = (char *)"--engine",
-        texts[count++] = item->valuestring;
-    PABD_TRY(pabd_arguments_parse(&pabd_command_run, count, texts, &run, error));
-    run.command_line = a->command_line;
-    *code = pabd_command_run.run(&run);
-    if (*code != 0) return PABD_OK;
+/* Texts of a list, at most `room`; returns their number. */
+static int32_t texts_of(const cJSON *list, const char **out, int32_t room) {
+  const cJSON *item;
+  int32_t count = 0;
+  cJSON_ArrayForEach(item, list) {
+    if (cJSON_IsString(item) && count < room) out[count++] = item->valuestring;
   }
-  return PABD_OK;
+  return count;
+}
+
+static int run_figure(const pabd_arguments *a, const cJSON *figure, const char *out) {
+  const cJSON *group;
+  cJSON_ArrayForEach(group, cJSON_GetObjectItemCaseSensitive(figure, "runs")) {
+    const char *cases[64], *engines[64];
+    int32_t case_count = texts_of(cJSON_GetObjectItemCaseSensitive(group, "cases"), cases, 64);
+    int32_t engine_count = texts_of(cJSON_GetObjectItemCaseSensitive(group, "engines"), engines, 64);
+    int code = pabd_run_from(a, out, NULL, 0, cases, case_count, engines, engine_count);
+    if (code != 0) return code;
+  }
+  return 0;
 }
 
 static int is_wanted(const pabd_arguments *a, const char *id) {
@@ -205,10 +202,8 @@ static pabd_status write_map(const pabd_arguments *a, const cJSON *root, const c
     pabd_path_format(path, "%s/figures.html", out);
     status = pabd_report_finish(report, &plots, path, error);
   }
-  char *text = cJSON_Print(answer);
   pabd_path_format(path, "%s/figures.json", out);
-  if (status == PABD_OK) status = text ? pabd_file_write_whole(path, text, strlen(text), error) : PABD_ERR_MEMORY;
-  free(text);
+  if (status == PABD_OK) status = pabd_write_json(path, answer, error);
   cJSON_Delete(answer);
   pabd_plots_free(&plots);
   pabd_report_free(report);
@@ -244,7 +239,7 @@ static int figures(const pabd_arguments *a) {
   }
   cJSON_ArrayForEach(figure, list) {
     if (code != 0 || !is_wanted(a, pabd_json_text(figure, "id", ""))) continue;
-    if (run_figure(a, figure, out, &code, &error) != PABD_OK) code = pabd_complain(&error);
+    code = run_figure(a, figure, out);
   }
   if (code == 0 &&
       (write_map(a, root, out, &error) != PABD_OK || pabd_report_write(out, a->command_line, &error) != PABD_OK))

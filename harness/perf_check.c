@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "catalog.h"
+#include "command_tools.h"
 #include "commands.h"
 #include "perf_measure.h"
 #include "plan.h"
@@ -21,13 +22,6 @@
 
 /* More instructions than this are more work. */
 #define INSTRUCTION_RATIO 1.02
-
-static volatile sig_atomic_t stop_wanted;
-
-static void on_stop(int number) {
-  (void)number;
-  stop_wanted = 1;
-}
 
 typedef struct check {
   pabd_catalog base, head;
@@ -323,15 +317,15 @@ static pabd_status check_benchmark(check *k, const pabd_run *run, cJSON *entry, 
                            .warmup = run->warmup,
                            .time_limit = run->time_limit,
                            .builds = {base, base, head},
-                           .stop = &stop_wanted,
+                           .stop = &pabd_stop_wanted,
                            .rules = &k->rules};
   int32_t frames = 0;
   int is_bad = check_exact(k, &setup, entry, &frames);
-  return is_bad || !k->with_times || stop_wanted ? PABD_OK : check_times(k, &setup, entry, frames, error);
+  return is_bad || !k->with_times || pabd_stop_wanted ? PABD_OK : check_times(k, &setup, entry, frames, error);
 }
 
 static void check_all(check *k) {
-  for (int32_t j = 0; j < k->plan.run_count && !stop_wanted; ++j) {
+  for (int32_t j = 0; j < k->plan.run_count && !pabd_stop_wanted; ++j) {
     const pabd_run *run = &k->plan.runs[j];
     const char *case_label = k->plan.cases[run->case_index]->label, *engine = k->plan.engines[run->engine_index]->label;
     pabd_error error = {""};
@@ -341,7 +335,7 @@ static void check_all(check *k) {
     pabd_text_add(&k->report, "\n## %s on %s%s\n", case_label, engine, run->threads > 1 ? " (threads)" : "");
     progress("[%d/%d] %s  %s\n", j + 1, k->plan.run_count, case_label, engine);
     ++k->benchmarks;
-    if (check_benchmark(k, run, entry, &error) != PABD_OK && !stop_wanted) {
+    if (check_benchmark(k, run, entry, &error) != PABD_OK && !pabd_stop_wanted) {
       ++k->skipped;
       pabd_text_add(&k->report, "\nSkipped: %s\n", error.text);
       cJSON_AddStringToObject(entry, "skipped", error.text);
@@ -380,13 +374,6 @@ static void summarize(const check *k, pabd_text *out) {
         "is worse fails all the same.\n");
 }
 
-static pabd_status write_to(const char *target, const char *text, pabd_error *error) {
-  if (strcmp(target, "-") != 0) return pabd_file_write_whole(target, text, strlen(text), error);
-  return fputs(text, stdout) < 0 || fflush(stdout) != 0
-             ? pabd_fail(error, PABD_ERR_IO, "cannot write to standard output")
-             : PABD_OK;
-}
-
 static pabd_status write_results(check *k, const pabd_arguments *a, pabd_error *error) {
   const char *json = pabd_argument(a, "json"), *markdown = pabd_argument(a, "markdown");
   pabd_text all = {0};
@@ -397,7 +384,7 @@ static pabd_status write_results(check *k, const pabd_arguments *a, pabd_error *
                 k->rules.time_ratio, k->rules.time_interval);
   pabd_status status = all.failed || k->report.failed
                            ? pabd_fail(error, PABD_ERR_MEMORY, "out of memory for the report")
-                           : write_to(markdown ? markdown : "-", all.data, error);
+                           : pabd_write_text(markdown ? markdown : "-", all.data, error);
   pabd_text_free(&all);
   if (status != PABD_OK || !json) return status;
   cJSON *root = cJSON_CreateObject();
@@ -411,9 +398,7 @@ static pabd_status write_results(check *k, const pabd_arguments *a, pabd_error *
   cJSON_AddNumberToObject(root, "refused", k->refused_steps);
   cJSON_AddNumberToObject(root, "skipped", k->skipped);
   cJSON_AddItemReferenceToObject(root, "benchmarks", k->list);
-  char *text = cJSON_Print(root);
-  status = text ? write_to(json, text, error) : pabd_fail(error, PABD_ERR_MEMORY, "out of memory for --json");
-  cJSON_free(text);
+  status = pabd_write_json(json, root, error);
   cJSON_Delete(root);
   return status;
 }
@@ -472,9 +457,7 @@ static int perf_check(const pabd_arguments *a) {
   if (status == PABD_OK) status = make_plan(&k, a, &error);
   int code = 2;
   if (status == PABD_OK) {
-    struct sigaction action = {.sa_handler = on_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    pabd_stop_watch();
     k.counter = -1;
     if (pabd_argument(a, "no-instructions"))
       snprintf(k.no_counter, sizeof k.no_counter, "switched off");
@@ -482,7 +465,7 @@ static int perf_check(const pabd_arguments *a) {
       k.counter = pabd_perf_open_instructions(k.no_counter, sizeof k.no_counter);
     k.list = cJSON_CreateArray();
     check_all(&k);
-    if (stop_wanted)
+    if (pabd_stop_wanted)
       code = 130;
     else if ((status = write_results(&k, a, &error)) == PABD_OK)
       code = verdict_code(&k);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "command_tools.h"
 #include "env.h"
 #include "report_internal.h"
 #include "validate.h"
@@ -72,12 +73,10 @@ static pabd_status write_json(const pabd_validation *v, const char *date, pabd_e
       }
     }
   }
-  char path[PABD_PATH_SIZE], *text = cJSON_Print(top);
-  cJSON_Delete(top);
-  if (!text) return pabd_fail(error, PABD_ERR_MEMORY, "out of memory for validate.json");
+  char path[PABD_PATH_SIZE];
   pabd_path_format(path, "%s/validate.json", v->dir);
-  pabd_status status = pabd_file_write_whole(path, text, strlen(text), error);
-  free(text);
+  pabd_status status = pabd_write_json(path, top, error);
+  cJSON_Delete(top);
   return status;
 }
 

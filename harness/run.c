@@ -2,7 +2,6 @@
  *
  * Order of writing: trajectory first, then the record that names it. Interrupted runs leave nothing. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +9,13 @@
 
 #include "catalog.h"
 #include "child.h"
+#include "command_tools.h"
 #include "commands.h"
 #include "expect.h"
 #include "plan.h"
 #include "progress.h"
 #include "record_check.h"
 #include "record_json.h"
-
-static volatile sig_atomic_t stop_wanted;
-
-static void on_stop(int number) {
-  (void)number;
-  stop_wanted = 1;
-}
 
 /* Everything a run needs from its invocation. */
 typedef struct session {
@@ -165,7 +158,7 @@ static void execute(session *s, const pabd_run *run, pabd_new_file *trajectory, 
     }
     job.trajectory = trajectory->descriptor;
   }
-  pabd_child_run(&job, &stop_wanted, pabd_progress_tick, &s->progress, result);
+  pabd_child_run(&job, &pabd_stop_wanted, pabd_progress_tick, &s->progress, result);
   if (job.trajectory < 0 || !pabd_run_state_text(result->state)) return;
   if (result->trajectory_samples == 0) { /* nothing to show: an engine that is `na`, or died at once */
     pabd_new_file_abandon(trajectory);
@@ -338,20 +331,6 @@ static void print_summary(const session *s) {
   fprintf(stderr, "\n");
 }
 
-static pabd_status write_collected(const cJSON *collected, const char *target, pabd_error *error) {
-  char *text = cJSON_Print(collected);
-  if (!text) return pabd_fail(error, PABD_ERR_MEMORY, "out of memory for --json");
-  pabd_status status = PABD_OK;
-  if (strcmp(target, "-") == 0)
-    status = puts(text) < 0 || fflush(stdout) != 0
-                 ? pabd_fail(error, PABD_ERR_IO, "cannot write to standard output: %s", strerror(errno))
-                 : PABD_OK;
-  else
-    status = pabd_file_write_whole(target, text, strlen(text), error);
-  free(text);
-  return status;
-}
-
 /* Drops what has a record already. */
 static void skip_existing(session *s, pabd_plan *plan) {
   int32_t kept = 0;
@@ -381,20 +360,17 @@ static int run_plan(session *s, pabd_plan *plan, const pabd_arguments *a) {
   announce(plan, s, is_quiet);
   skip_existing(s, plan);
 
-  struct sigaction action = {.sa_handler = on_stop}, old_interrupt, old_terminate;
-  sigaction(SIGINT, &action, &old_interrupt);
-  sigaction(SIGTERM, &action, &old_terminate);
+  pabd_stop_watch();
   pabd_progress_start(&s->progress, plan->run_count, is_quiet);
-  for (int32_t k = 0; k < plan->run_count && !stop_wanted; ++k) do_run(s, k);
+  for (int32_t k = 0; k < plan->run_count && !pabd_stop_wanted; ++k) do_run(s, k);
   pabd_progress_clear(&s->progress);
-  sigaction(SIGINT, &old_interrupt, NULL);
-  sigaction(SIGTERM, &old_terminate, NULL);
+  pabd_stop_unwatch();
 
   if (!is_quiet) print_summary(s);
   int code = 0;
-  if (json && write_collected(s->collected, json, &error) != PABD_OK) code = pabd_complain(&error);
+  if (json && pabd_write_json(json, s->collected, &error) != PABD_OK) code = pabd_complain(&error);
   cJSON_Delete(s->collected);
-  if (stop_wanted) {
+  if (pabd_stop_wanted) {
     fprintf(stderr, "interrupted: the run that was going on left no record; start again to go on\n");
     return 130;
   }
@@ -417,7 +393,6 @@ static int run(const pabd_arguments *a) {
   static options o;
   static session s;
   memset(&s, 0, sizeof s);
-  stop_wanted = 0;
   if (read_options(a, &o, &error) != PABD_OK) return pabd_complain(&error);
   if (pabd_catalog_open(pabd_argument(a, "root"), pabd_argument(a, "engines-dir"), &catalog, &error) != PABD_OK)
     return pabd_complain(&error);

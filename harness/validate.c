@@ -6,7 +6,6 @@
  * would take longer than the subset allows (the level is then marked so): an engine that needs an hour for 1e-3 has not
  * reached it at an affordable step. */
 #include <math.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command_tools.h"
 #include "commands.h"
 #include "names.h"
 #include "progress.h"
@@ -23,13 +23,6 @@
 
 #define SAMPLE_CAPACITY 20000
 #define STATE_LIMIT ((size_t)3 << 29)
-
-static volatile sig_atomic_t stop_wanted;
-
-static void on_stop(int number) {
-  (void)number;
-  stop_wanted = 1;
-}
 
 static double now_seconds(void) {
   struct timespec t;
@@ -188,7 +181,7 @@ static int run_level(const pabd_catalog *catalog, const pabd_row *row, const pab
                   .trajectory = -1,
                   .stride = 1,
                   .value_size = 8};
-  pabd_child_run(&job, &stop_wanted, NULL, NULL, &result);
+  pabd_child_run(&job, &pabd_stop_wanted, NULL, NULL, &result);
   level->state = (int32_t)result.state;
   int go_on = 1;
   if (result.state == PABD_RUN_OK && result.samples.state_frames > c.frame_count) {
@@ -223,7 +216,7 @@ static int run_level(const pabd_catalog *catalog, const pabd_row *row, const pab
   }
   pabd_run_result_free(&result);
   pabd_case_free(&c);
-  return go_on && !stop_wanted;
+  return go_on && !pabd_stop_wanted;
 }
 
 static void run_cell(const pabd_catalog *catalog, const pabd_row *row, const pabd_column *column, pabd_effort effort,
@@ -419,12 +412,12 @@ typedef struct shared_state {
 
 static void work(const pabd_catalog *catalog, const pabd_validation *v, shared_state *shared) {
   int32_t total = v->row_count * v->column_count;
-  while (!stop_wanted) {
+  while (!pabd_stop_wanted) {
     int32_t k = atomic_fetch_add(&shared->next, 1);
     if (k >= total) break;
     pabd_cell cell = {0};
     run_cell(catalog, v->rows[k / v->column_count], &v->columns[k % v->column_count], v->effort, &cell);
-    if (stop_wanted) break;
+    if (pabd_stop_wanted) break;
     cell.is_done = 1;
     v->cells[k] = cell;
     atomic_fetch_add(&shared->done, 1);
@@ -526,13 +519,11 @@ static int validate(const pabd_arguments *a) {
     status = pabd_fail(&error, PABD_ERR_INPUT, "validate: no engine is there (make)");
   int code = 0;
   if (status == PABD_OK) {
-    struct sigaction action = {.sa_handler = on_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    pabd_stop_watch();
     status = run_all(&catalog, &v, (int32_t)jobs, pabd_argument(a, "quiet") != NULL, &error);
   }
-  if (status == PABD_OK && stop_wanted) code = 130;
-  if (status == PABD_OK && !stop_wanted) {
+  if (status == PABD_OK && pabd_stop_wanted) code = 130;
+  if (status == PABD_OK && !pabd_stop_wanted) {
     status = pabd_validate_report(&v, &error);
     if (status == PABD_OK) {
       print_table(&v);

@@ -2,28 +2,17 @@
  * `run --plan wp` and `report` in one: resumable and interleaved like any other plan. */
 #include <stdio.h>
 
+#include "command_tools.h"
 #include "commands.h"
 #include "report.h"
 
 static int work_precision(const pabd_arguments *a) {
-  static pabd_arguments run;
   pabd_error error = {""};
-  char *texts[PABD_ARGUMENT_CAPACITY];
-  const char *out = pabd_argument(a, "out"), *repeat = pabd_argument(a, "repeat"), *root = pabd_argument(a, "root"),
-             *engines = pabd_argument(a, "engines-dir"), *wanted[PABD_ARGUMENT_CAPACITY];
-  int count = 0;
+  const char *out = pabd_argument(a, "out"), *engines[PABD_ARGUMENT_CAPACITY];
   if (!out) out = "results/wp";
-  const char *const fixed[][2] = {
-      {"--plan", "wp"}, {"--out", out}, {"--repeat", repeat}, {"--root", root}, {"--engines-dir", engines}};
-  for (size_t k = 0; k < sizeof fixed / sizeof *fixed; ++k)
-    if (fixed[k][1]) texts[count++] = (char *)fixed[k][0], texts[count++] = (char *)fixed[k][1];
-  int32_t given = pabd_argument_list(a, "engine", wanted, PABD_ARGUMENT_CAPACITY);
-  for (int32_t k = 0; k < given && count + 2 < PABD_ARGUMENT_CAPACITY; ++k)
-    texts[count++] = (char *)"--engine", texts[count++] = (char *)wanted[k];
-  for (int32_t k = 0; k < a->word_count && count < PABD_ARGUMENT_CAPACITY; ++k) texts[count++] = (char *)a->words[k];
-  if (pabd_arguments_parse(&pabd_command_run, count, texts, &run, &error) != PABD_OK) return pabd_complain(&error);
-  run.command_line = a->command_line;
-  int code = pabd_command_run.run(&run);
+  const char *const options[][2] = {{"--plan", "wp"}, {"--repeat", pabd_argument(a, "repeat")}};
+  int32_t engine_count = pabd_argument_list(a, "engine", engines, PABD_ARGUMENT_CAPACITY);
+  int code = pabd_run_from(a, out, options, 2, a->words, a->word_count, engines, engine_count);
   if (code != 0) return code;
   if (pabd_report_write(out, a->command_line, &error) != PABD_OK) return pabd_complain(&error);
   printf("%s/report.html\n", out);

@@ -202,3 +202,19 @@ void pabd_rigid_stats(const pabd_rigid *r, pabd_engine_stats *out) {
   pabd_stats_counter(out, "contacts", "1", count);
   if (r->has_drivers) pabd_stats_counter(out, "driver_work", "J", r->driver_work);
 }
+
+pabd_status pabd_rigid_frame(pabd_rigid *r, const char *engine, int substeps, pabd_rigid_step_fn step, void *world,
+                             double *h, pabd_error *error) {
+  const double start = r->time;
+  r->collide_ms = r->solve_ms = 0;
+  *h = r->scene.frame_time / substeps;
+  for (int s = 0; s < substeps; ++s) {
+    r->time = start + s * *h;
+    PABD_TRY(step(world));
+    const int32_t lost = pabd_rigid_lost(r);
+    if (lost >= 0)
+      return pabd_fail(error, PABD_DIVERGED, "%s: body %d has no finite state at %.4g s", engine, lost, r->time);
+  }
+  r->time = start + r->scene.frame_time;
+  return PABD_OK;
+}

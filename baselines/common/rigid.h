@@ -50,6 +50,11 @@ pabd_dvec3 pabd_rigid_inverse_inertia(const pabd_rigid *r, int32_t body, pabd_dv
 /* First body whose state is not finite, or -1. */
 int32_t pabd_rigid_lost(const pabd_rigid *r);
 pabd_dpose pabd_rigid_pose(const pabd_rigid *r, int32_t body); /* the identity for PABD_WORLD */
+/* One frame of `substeps` steps: each gets *h, its time in r->time, and `world`. PABD_DIVERGED, with the engine's name,
+ * when a body's state is not finite. */
+typedef pabd_status (*pabd_rigid_step_fn)(void *world);
+pabd_status pabd_rigid_frame(pabd_rigid *r, const char *engine, int substeps, pabd_rigid_step_fn step, void *world,
+                             double *h, pabd_error *error);
 void pabd_rigid_stats(const pabd_rigid *r, pabd_engine_stats *out);
 
 #endif
