@@ -17,15 +17,6 @@ extern const pabd_command pabd_command_compare;      /* compare.c */
 extern const pabd_command pabd_command_engine_check; /* engine_check.c */
 extern const pabd_command pabd_command_wp;           /* wp.c */
 extern const pabd_command pabd_command_figures;      /* figures.c */
-extern const pabd_command pabd_command_list;         /* list.c */
-extern const pabd_command pabd_command_describe;     /* describe.c */
-extern const pabd_command pabd_command_run;          /* run.c */
-extern const pabd_command pabd_command_determinism;  /* determinism.c */
-extern const pabd_command pabd_command_export;       /* tools.c */
-extern const pabd_command pabd_command_check;        /* tools.c */
-extern const pabd_command pabd_command_report;       /* tools.c */
-extern const pabd_command pabd_command_validate;     /* validate.c */
-extern const pabd_command pabd_command_compare;      /* compare.c */
 extern const pabd_command pabd_command_perf_check;   /* perf_check.c */
 
 /* Where things are; the same two options in every command that looks for them. */

@@ -205,7 +205,9 @@ void pabd_report_put_work_precision(pabd_report *report, pabd_plots *plots) {
             "Two questions are answered for each case: which method is most exact at <em>your</em> frame time, and "
             "what "
             "<em>your</em> accuracy costs. Collision detection is each engine's own and its time counts (native mode). "
-            "A setting with which the scene fell apart counts as not holding, whatever its time.</p>\n");
+            "A run that diverged, or fell where the case asks it to stand, counts as not holding, whatever its time; "
+            "elsewhere "
+            "only its error tells.</p>\n");
       PUT("<h3>%s%s%s</h3><div class=\"plots\">", c->title, row->label[0] ? ": " : "", ESC(row->label));
       put_plot(report, plots, c, bases, count, unit);
       PUT("</div>\n");
