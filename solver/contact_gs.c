@@ -23,7 +23,8 @@ enum {
   COLORS = 24, /* then the serial overflow */
   COLOR_SERIAL = COLORS,
   BUCKETS = 8 * (COLORS + 1), /* color, round or flat, points */
-  POINTS = 4
+  POINTS = 4,
+  SERIAL_BODIES = 700 /* fewer are done by one thread: the barriers after each color would cost more than they share */
 };
 
 /* Layout of a group in the pool, in vectors. Header, then `points` blocks. */
@@ -1137,7 +1138,8 @@ void pabd_step_contact_gs(pabd_sim *sim, const pabd_range *range) {
   /* Small classes at rest are solved further: friction in the bias passes as well, anchored. Large or fast ones would
    * pay more for it than it brings. */
   int is_rest = is_at_rest(sim, range);
-  int32_t substeps = is_rest ? params->gs_rest_substeps : params->gs_substeps, threads = params->threads;
+  int32_t substeps = is_rest ? params->gs_rest_substeps : params->gs_substeps,
+          threads = range->body_count < SERIAL_BODIES ? 1 : params->threads;
   int32_t passes = is_rest ? params->gs_rest_passes : params->gs_passes;
   int32_t relax_passes = is_rest ? params->gs_rest_relax_passes : params->gs_relax_passes;
   real h = v->h_frame / (real)substeps, two_pi = R(6.2831853071795865);
