@@ -127,20 +127,31 @@ LANES_FN lanes_quat lanes_quat_normalize(lanes_quat q) {
   return (lanes_quat){s * q.w, s * q.x, s * q.y, s * q.z};
 }
 
+/* Lane k of the two vectors one after the other, picked by a mask that need not be a constant. */
+#if defined(__clang__)
+LANES_FN lanes lanes_pick(lanes a, lanes b, lanes_mask from) {
+  lanes out;
+  for (int k = 0; k < LANES; ++k) out[k] = from[k] < LANES ? a[from[k]] : b[from[k] - LANES];
+  return out;
+}
+#else
+#define lanes_pick __builtin_shuffle
+#endif
+
 /* Swaps bit `stage` of the row number with the same bit of the lane number, for `rows` vectors. */
-#define LANES_EXCHANGE(r, rows, stage)                                      \
-  do {                                                                      \
-    lanes_mask low, high;                                                   \
-    for (int k = 0; k < LANES; ++k) {                                       \
-      low[k] = (k & (stage)) ? k - (stage) + LANES : k;                     \
-      high[k] = (k & (stage)) ? k + LANES : k + (stage);                    \
-    }                                                                       \
-    for (int i = 0; i < (rows); ++i)                                        \
-      if (!(i & (stage))) {                                                 \
-        lanes exchange_a = (r)[i], exchange_b = (r)[i | (stage)];           \
-        (r)[i] = __builtin_shuffle(exchange_a, exchange_b, low);            \
-        (r)[i | (stage)] = __builtin_shuffle(exchange_a, exchange_b, high); \
-      }                                                                     \
+#define LANES_EXCHANGE(r, rows, stage)                               \
+  do {                                                               \
+    lanes_mask low, high;                                            \
+    for (int k = 0; k < LANES; ++k) {                                \
+      low[k] = (k & (stage)) ? k - (stage) + LANES : k;              \
+      high[k] = (k & (stage)) ? k + LANES : k + (stage);             \
+    }                                                                \
+    for (int i = 0; i < (rows); ++i)                                 \
+      if (!(i & (stage))) {                                          \
+        lanes exchange_a = (r)[i], exchange_b = (r)[i | (stage)];    \
+        (r)[i] = lanes_pick(exchange_a, exchange_b, low);            \
+        (r)[i | (stage)] = lanes_pick(exchange_a, exchange_b, high); \
+      }                                                              \
   } while (0)
 
 LANES_FN void lanes_transpose(lanes r[RECORD_PART]) {
