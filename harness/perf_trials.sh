@@ -105,7 +105,7 @@ if [[ -n $json ]]; then
     printf '  "cpu": "%s",\n  "cores": %d,\n' "$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo)" "$(nproc)"
     printf '  "compiler": "%s",\n  "os": "%s",\n' "$(sed -n 's/^#define PABD_BUILD_COMPILER "\(.*\)"$/\1/p' build/generated/build_info.h)" "$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release)"
     printf '  "counts": %s,\n  "trials": [\n' "$summary"
-    awk '{ printf "%s    {\"kind\": \"%s\", \"exit_code\": %d, \"found\": \"%s\", \"seconds\": %s, \"load\": %s}", NR > 1 ? ",\n" : "", $1, $2, $3 == "-" ? "" : $3, $4, $5 }' "$log"
+    awk '{ printf "%s    {\"kind\": \"%s\", \"exit_code\": %d, \"found\": \"%s\", \"seconds\": %s, \"load\": %s}", (NR > 1 ? ",\n" : ""), $1, $2, ($3 == "-" ? "" : $3), $4, $5 }' "$log"
     printf '\n  ]\n}\n'
   } >"$json.tmp"
   mv "$json.tmp" "$json"
