@@ -163,6 +163,7 @@ static void stats(void *handle, pabd_engine_stats *out) {
   add_counter(out, "ladder_bdf2", "1", s.ladder_bdf2);
   add_counter(out, "ladder_euler", "1", s.ladder_euler);
   add_counter(out, "ladder_exhausted", "1", s.ladder_exhausted);
+  add_counter(out, "ladder_limited", "1", s.ladder_limited);
   add_counter(out, "colors", "1", s.colors);
   add_counter(out, "color_overflow", "1", s.color_overflow);
 }

@@ -32,9 +32,10 @@ typedef struct cached_order {
 } cached_order;
 
 typedef struct direct {
-  direct_body *bodies;    /* [body_count] */
-  direct_joint *joints;   /* [joint_count] */
-  uint8_t *joint_coupled; /* [joint_count] scratch of one island */
+  direct_body *bodies;              /* [body_count] */
+  direct_joint *joints;             /* [joint_count] */
+  uint8_t *joint_coupled;           /* [joint_count] scratch of one island */
+  direct_joint_state *joint_before; /* [joint_count] of the island at work, at the frame's start */
   direct_capacity capacity;
   int32_t has_loops;
   /* one island at work */
@@ -202,6 +203,7 @@ pabd_status pabd_direct_create(pabd_sim *sim) {
   d->bodies = take(d, (size_t)bodies, sizeof *d->bodies);
   d->joints = take(d, (size_t)joints, sizeof *d->joints);
   d->joint_coupled = take(d, (size_t)joints, sizeof *d->joint_coupled);
+  d->joint_before = take(d, (size_t)joints, sizeof *d->joint_before);
   d->local_body = take(d, (size_t)c->bodies, sizeof *d->local_body);
   d->island_joint = take(d, (size_t)joints, sizeof *d->island_joint);
   d->joint_body = take(d, (size_t)joints, sizeof *d->joint_body);
@@ -223,7 +225,7 @@ pabd_status pabd_direct_create(pabd_sim *sim) {
   d->order_memory = take(d, (size_t)d->order_room, sizeof *d->order_memory);
   for (int32_t k = 0; k < d->memory_count; ++k)
     if (!d->memory[k]) return PABD_ERR_MEMORY;
-  if (d->memory_count < 20) return PABD_ERR_MEMORY; /* one of them failed */
+  if (d->memory_count < 21) return PABD_ERR_MEMORY; /* one of them failed */
   d->has_loops = find_loops(v, sim->joints, joints, d->local_body);
 #ifdef PABD_REAL_DOUBLE
   d->core_real = d->core_double = take(d, direct_core_bytes_double(c), 1);
@@ -235,8 +237,8 @@ pabd_status pabd_direct_create(pabd_sim *sim) {
   for (int32_t k = 0; k < joints; ++k) {
     d->joints[k] = make_joint(&sim->joints[k]);
     /* a start angle beyond half a turn is taken as it is between the limits */
-    if (sim->joints[k].has_limits) d->joints[k].angle = 0.5 * (d->joints[k].lower + d->joints[k].upper);
-    if (!isfinite(d->joints[k].angle)) d->joints[k].angle = 0.0;
+    if (sim->joints[k].has_limits) d->joints[k].state.angle = 0.5 * (d->joints[k].lower + d->joints[k].upper);
+    if (!isfinite(d->joints[k].state.angle)) d->joints[k].state.angle = 0.0;
   }
   sim->stats.bytes += (int64_t)d->bytes;
   return PABD_OK;
@@ -583,6 +585,7 @@ static void store_island(pabd_sim *sim, direct *d, const direct_island *island, 
   stats->newton_iterations += island->counts.iterations, stats->newton_failures += island->counts.failures;
   stats->ladder_halvings += island->counts.halvings, stats->ladder_bdf2 += island->counts.bdf2;
   stats->ladder_euler += island->counts.euler, stats->ladder_exhausted += island->counts.exhausted;
+  stats->ladder_limited += island->counts.limited;
   stats->contact_evaluations += (int64_t)island->counts.iterations * island->contact_count;
   if (island->error > stats->bond_error) stats->bond_error = island->error;
   sim->driver_work += island->driver_work;
@@ -641,6 +644,7 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
     island.substeps = params->direct_impact_substeps;
   island.integrator = params->integrator;
   island.max_iterations = params->direct_max_iterations;
+  for (int32_t j = 0; j < island.joint_count; ++j) d->joint_before[j] = d->joints[island.joint[j]].state;
 #ifdef PABD_REAL_DOUBLE
   direct_core_step_double(d->core_double, &d->capacity, &island, d->bodies, d->joints);
 #else
@@ -651,6 +655,7 @@ static void step_island(pabd_sim *sim, direct *d, int32_t k, int32_t *slot, int6
 #endif
   if (island.counts.exhausted > 0 && is_wild(&sim->view, d, &island)) {
     sim->stats.ladder_exhausted += island.counts.exhausted;
+    for (int32_t j = 0; j < island.joint_count; ++j) d->joints[island.joint[j]].state = d->joint_before[j];
     hand_over(sim, k);
     return;
   }

@@ -46,6 +46,14 @@ typedef enum direct_row_kind {
 typedef enum direct_role { DIRECT_HARD, DIRECT_SPRING, DIRECT_LIMIT, DIRECT_MOTOR } direct_role;
 
 /* One joint as rows, made from the scene's joint at creation. Rows 0..2 are the point rows where `is_point`. */
+/* What a joint carries from step to step. */
+typedef struct direct_joint_state {
+  double lambda[DIRECT_ROWS]; /* N or N m: force along +row on b */
+  double angle;               /* rad: free coordinate of hinges, unwrapped */
+  double motor_force_step;    /* sign of the motor's bound in force: -1, 0, +1 */
+  int32_t limit_active;       /* +1: upper, -1: lower limit holds, 0: free */
+} direct_joint_state;
+
 typedef struct direct_joint {
   int32_t body_a, body_b; /* a may be -1, the world */
   int32_t is_ball;        /* three hard point rows and nothing else */
@@ -58,11 +66,7 @@ typedef struct direct_joint {
   double rest, stiffness, damping, lower, upper;
   int32_t motor; /* pabd_motor_kind */
   double motor_target, motor_max, motor_amplitude, motor_frequency, motor_phase;
-  /* state */
-  double lambda[DIRECT_ROWS]; /* N or N m: force along +row on b */
-  double angle;               /* rad: free coordinate of hinges, unwrapped */
-  double motor_force_step;    /* sign of the motor's bound in force: -1, 0, +1 */
-  int32_t limit_active;       /* +1: upper, -1: lower limit holds, 0: free */
+  direct_joint_state state;
 } direct_joint;
 
 /* One contact of the island at work; indices are local. The tangential multipliers follow the frame's tangents. */
@@ -89,6 +93,7 @@ typedef struct direct_order {
 
 typedef struct direct_counts {
   int32_t iterations, failures, halvings, bdf2, euler, exhausted;
+  int32_t limited; /* steps whose velocities were scaled down by an unexplained rise of energy */
 } direct_counts;
 
 /* One island and one frame. */

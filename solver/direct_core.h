@@ -369,6 +369,7 @@ static int try_scheme(core *w, scheme kind, double h) {
 /* What an unconverged step gained, or one beside contacts (whose overlap is pushed out), is taken away; velocities that
  * fit the joints still do so. */
 static void scale_velocities(core *w, double factor) {
+  w->result->counts.limited += 1;
   for (int32_t i = 0; i < w->island->body_count; ++i) {
     direct_body *d = w->at[i];
     d->v = d3_scale(factor, d->v), d->L = d3_scale(factor, d->L);

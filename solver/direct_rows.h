@@ -122,7 +122,7 @@ static void limit_begin(const direct_joint *j, const joint_work *t, row_work *ro
   }
   row->c0 = (real)c;
   /* one that is hit is held where it is: with the force of the hit the least push does work */
-  row->reference = (real)(c < 0.0 ? (j->limit_active != 0 ? fmax(1.0 - LIMIT_RATE * h, 0.9) : 1.0) * c : 0.0);
+  row->reference = (real)(c < 0.0 ? (j->state.limit_active != 0 ? fmax(1.0 - LIMIT_RATE * h, 0.9) : 1.0) * c : 0.0);
 }
 
 static void joint_begin(core *w, joint_work *t) {
@@ -137,7 +137,7 @@ static void joint_begin(core *w, joint_work *t) {
   dvec3 ax = axis_of(qa, 0), ay = axis_of(qa, 1), az = axis_of(qa, 2), bx = axis_of(qb, 0);
   t->ux = v3_from(ax), t->uy = v3_from(ay), t->uz = v3_from(az), t->vx = v3_from(bx);
   double angle_raw = atan2(d3_dot(ay, bx), d3_dot(ax, bx));
-  double angle = j->angle + wrap_angle(angle_raw - j->angle);
+  double angle = j->state.angle + wrap_angle(angle_raw - j->state.angle);
   t->angle_raw0 = (real)angle_raw, t->angle0 = (real)angle;
   int slides = 0;
   for (int r = 0; r < j->row_count; ++r) slides |= j->role[r] != DIRECT_HARD && j->kind[r] == DIRECT_LINE;
@@ -146,14 +146,15 @@ static void joint_begin(core *w, joint_work *t) {
     row_work *row = &t->row[r];
     row->state = ROW_ON, row->released = 0;
     row->compliance = row->offset = row->reference = R(0);
-    row->lambda = row->lambda_start = (real)j->lambda[r];
+    row->lambda = row->lambda_start = (real)j->state.lambda[r];
     double c = 0.0;
     dvec3 u = axis_of(qa, j->i[r]), v = axis_of(qb, j->j[r]);
     if (j->role[r] == DIRECT_LIMIT) {
       double value = j->kind[r] == DIRECT_SWING ? angle : j->kind[r] == DIRECT_LINE ? position : d3_norm(d);
-      t->limit_side = j->limit_active != 0 ? j->limit_active : (value - j->lower < j->upper - value ? -1 : 1);
+      t->limit_side =
+          j->state.limit_active != 0 ? j->state.limit_active : (value - j->lower < j->upper - value ? -1 : 1);
       limit_begin(j, t, row, j->kind[r], s->h, value);
-      row->state = j->limit_active != 0 ? ROW_ON : ROW_OFF;
+      row->state = j->state.limit_active != 0 ? ROW_ON : ROW_OFF;
       if (row->state == ROW_OFF) row->lambda = R(0);
       row->was = row->state;
       continue;
@@ -211,8 +212,8 @@ static void joint_begin(core *w, joint_work *t) {
         v = bx;
         c = sin(-move);
       }
-      row->state = j->motor_force_step != 0.0 ? ROW_BOUND : ROW_ON;
-      if (row->state == ROW_BOUND) row->lambda = (real)(j->motor_force_step * j->motor_max);
+      row->state = j->state.motor_force_step != 0.0 ? ROW_BOUND : ROW_ON;
+      if (row->state == ROW_BOUND) row->lambda = (real)(j->state.motor_force_step * j->motor_max);
     }
     row->was = row->state;
     row->u = v3_from(u), row->v = v3_from(v);
@@ -579,17 +580,17 @@ static void rows_commit(core *w, int converged) {
     int moved = w->at[t->a]->motion == PABD_KINEMATIC || w->at[t->b]->motion == PABD_KINEMATIC;
     joint_evaluate(w, t, moved ? &stamp : NULL);
     if (moved) w->result->driver_work += kinematic_work(w, t, j, &stamp);
-    j->limit_active = 0, j->motor_force_step = 0.0;
+    j->state.limit_active = 0, j->state.motor_force_step = 0.0;
     for (int r = 0; r < j->row_count; ++r) {
       const row_work *row = &t->row[r];
-      j->lambda[r] = (double)row->lambda;
-      if (j->role[r] == DIRECT_LIMIT && row->state == ROW_ON) j->limit_active = t->limit_side;
+      j->state.lambda[r] = (double)row->lambda;
+      if (j->role[r] == DIRECT_LIMIT && row->state == ROW_ON) j->state.limit_active = t->limit_side;
       if (j->role[r] == DIRECT_MOTOR) {
         w->result->driver_work += (double)row->lambda * (double)(row->c - row->c0);
-        if (row->state == ROW_BOUND) j->motor_force_step = row->lambda > R(0) ? 1.0 : -1.0;
+        if (row->state == ROW_BOUND) j->state.motor_force_step = row->lambda > R(0) ? 1.0 : -1.0;
       }
     }
-    j->angle = (double)free_angle(t, w->body[t->a].dq, w->body[t->b].dq);
+    j->state.angle = (double)free_angle(t, w->body[t->a].dq, w->body[t->b].dq);
   }
   if (!converged) return; /* multipliers of an unconverged step fell stacks */
   for (int32_t k = 0; k < island->contact_count; ++k) {

@@ -124,7 +124,7 @@ static void tree_begin(core *w) {
           xp = dq_rotate(p->q, is_b ? j->anchor_a : j->anchor_b);
     t->xc0 = v3_from(xc), t->xp0 = v3_from(xp);
     t->c0 = v3_from(d3_add(d3_sub(c->p, p->p), d3_sub(xc, xp)));
-    t->force = v3_scale(t->sign, v3((real)j->lambda[0], (real)j->lambda[1], (real)j->lambda[2]));
+    t->force = v3_scale(t->sign, v3((real)j->state.lambda[0], (real)j->state.lambda[1], (real)j->state.lambda[2]));
   }
 }
 
@@ -237,6 +237,6 @@ static void tree_commit(core *w) {
     if (t->parent < 0) continue;
     direct_joint *j = &w->joints[island->joint[island->tree_joint[i]]];
     vec3 f = v3_scale(t->sign, t->force);
-    j->lambda[0] = (double)f.x, j->lambda[1] = (double)f.y, j->lambda[2] = (double)f.z;
+    j->state.lambda[0] = (double)f.x, j->state.lambda[1] = (double)f.y, j->state.lambda[2] = (double)f.z;
   }
 }

@@ -40,7 +40,8 @@ typedef struct pabd_stats {
   int64_t contact_evaluations;                              /* contact rows evaluated by all passes */
   int32_t sweeps;                                           /* main sweeps done, all substeps */
   int32_t overflow_pairs, overflow_contacts, overflow_fill; /* dropped for lack of capacity, this frame */
-  int32_t newton_iterations, newton_failures, ladder_halvings, ladder_bdf2, ladder_euler, ladder_exhausted; /* direct */
+  int32_t newton_iterations, newton_failures, ladder_halvings, ladder_bdf2, ladder_euler, ladder_exhausted,
+      ladder_limited;                          /* direct */
   int32_t colors, color_overflow;              /* contact-gs */
   double residual;                             /* N, largest rigid gradient after the last sweep (jacobi) */
   double rigidity_defect;                      /* largest |A^T A - 1| before the projection */

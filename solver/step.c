@@ -54,6 +54,7 @@ void pabd_clear_stats(pabd_sim *sim) {
   stats->overflow_pairs = stats->overflow_contacts = stats->overflow_fill = 0;
   stats->newton_iterations = stats->newton_failures = 0;
   stats->ladder_halvings = stats->ladder_bdf2 = stats->ladder_euler = stats->ladder_exhausted = 0;
+  stats->ladder_limited = 0;
   stats->residual = stats->rigidity_defect = stats->bond_error = 0.0;
 }
 

@@ -84,7 +84,7 @@ static direct_joint *bench_joint(bench *s, int32_t a, int32_t b) {
 static void row(bench *s, direct_joint *j, int kind, int role, int axis_a, int axis_b) {
   int r = j->row_count++;
   j->kind[r] = (uint8_t)kind, j->role[r] = (uint8_t)role, j->i[r] = (uint8_t)axis_a, j->j[r] = (uint8_t)axis_b;
-  j->lambda[r] = 20.0 * draw(s);
+  j->state.lambda[r] = 20.0 * draw(s);
 }
 static void ball_rows(bench *s, direct_joint *j) {
   for (int k = 0; k < 3; ++k) row(s, j, DIRECT_POINT, DIRECT_HARD, k, 0);
@@ -310,7 +310,7 @@ TEST(tangent_of_every_row_kind) {
         }
         j->stiffness = 50.0, j->damping = 2.0, j->rest = 0.3;
         j->motor = PABD_MOTOR_RATE, j->motor_target = 0.7, j->motor_max = 1e9;
-        j->limit_active = 1;
+        j->state.limit_active = 1;
         REQUIRE(bench_begin(s, schemes[k]));
         perturb_iterate(s, 0.2);
         if (j->kind[0] == DIRECT_ANGLE) align_axes(s, j);
